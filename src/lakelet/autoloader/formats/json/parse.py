@@ -3,6 +3,7 @@
 The traps of that parser, and how each is met:
 - it takes several records per line, and records that span lines: every line must begin with `{` and end with `}`, and the number of
   records must equal the number of lines (between `}` and `{` no record can go on, so both together mean one record per line);
+- it takes `Inf`, `-Inf` and `-NaN`, which are no JSON, for numbers: lines that may hold them are taken out;
 - it does not check UTF-8, stops at a NUL byte, and does not survive thousands of levels of nesting: all are looked for first;
 - it fails on a whole block for one bad line, but names the row: that line is taken out and the rest is read again;
 - fields that the schema does not name appear as extra columns: the lines that hold them are taken out;
@@ -38,6 +39,7 @@ _OPENING = {
     "array": rb"\[",
     "any": b"",
 }
+_ODD_NUMBER = re.compile(rb"[\s:,\[](?:-?Inf|-NaN)[\s,\]}]")
 _MOST_LESSONS = 100
 _MOST_SUSPECTS = 300  # more would make the search in the text slower than reading the lines one by one
 _SMALLEST_PART = 8
@@ -297,7 +299,11 @@ def _well_shaped(data: bytes, count: int) -> bool:
 
 
 def _is_harmless(data: bytes) -> bool:
-    return b"\0" not in data and is_shallow(data) and is_utf8(data)
+    return b"\0" not in data and not _has_odd_number(data) and is_shallow(data) and is_utf8(data)
+
+
+def _has_odd_number(data: bytes) -> bool:
+    return (b"Inf" in data or b"-NaN" in data) and _ODD_NUMBER.search(data) is not None
 
 
 def _by_shape(lines: list[bytes]) -> tuple[list[int], list[int]]:

@@ -3,7 +3,8 @@
 The vectorised path (`json.blocks`) must give the same rows; it hands every line it is not sure about to this module.
 
 Rules of our own where the spec is silent:
-- an array keeps the elements that fit (NULL for the others) and the whole array is rescued;
+- an array keeps the elements that fit (NULL for the others) and the whole array is rescued; without a rescued column an array or map with
+  an element that does not fit is NULL, as in Spark (FF-39);
 - a repeated key: the last one fills the column, the earlier ones are rescued; several rescued values of one key form an array in the
   order of the file.
 """
@@ -294,12 +295,12 @@ def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
     if kind == "struct":
         return _struct_converter(data_type, reader, path)
     if kind == "array":
-        return _array_converter(_converter(data_type.elementType, reader, path + ".element"))
+        return _array_converter(_converter(data_type.elementType, reader, path + ".element"), keeps=reader.rules.rescue)
     if kind == "map":
         # a map holds data: nothing inside makes the schema grow
         inner = RowReader([], replace(reader.rules, unknown=RESCUE if reader.rules.rescue else IGNORE, widens=False))
         value = _converter(data_type.valueType, inner, path + ".value")
-        return _map_converter(_key(data_type.keyType, inner), value, repeated=inner.rules.rescue)
+        return _map_converter(_key(data_type.keyType, inner), value, keeps=reader.rules.rescue)
     if kind == "variant":
         return _variant
     if kind in ("string", "char", "varchar"):
@@ -362,7 +363,9 @@ def _struct_converter(data_type: Any, reader: RowReader, path: str) -> Converter
     return convert
 
 
-def _array_converter(element: Converter) -> Converter:
+def _array_converter(element: Converter, *, keeps: bool) -> Converter:
+    """`keeps`: the elements that fit stay where another one does not."""
+
     def convert(value: Node) -> tuple[Any, str | None]:
         if value is None:
             return None, None
@@ -370,6 +373,8 @@ def _array_converter(element: Converter) -> Converter:
             return None, dump(value)
         pairs = [element(item) for item in value]
         whole = any(part is not None for _, part in pairs)
+        if whole and not keeps and any(map(_is_misfit, pairs)):
+            return None, dump(value)
         return [typed for typed, _ in pairs], dump(value) if whole else None
 
     return convert
@@ -391,8 +396,14 @@ def _key(data_type: Any, reader: RowReader) -> Callable[[str], Any]:
     return convert
 
 
-def _map_converter(to_key: Callable[[str], Any], element: Converter, *, repeated: bool) -> Converter:
-    """`repeated`: the earlier ones of several values of one key are rescued."""
+def _is_misfit(converted: tuple[Any, str | None]) -> bool:
+    """Whether nothing of a value fits; of a struct, fields may be missing."""
+    typed, rescued = converted
+    return typed is None and rescued is not None
+
+
+def _map_converter(to_key: Callable[[str], Any], element: Converter, *, keeps: bool) -> Converter:
+    """`keeps`: the entries that fit stay where another one does not, and the earlier ones of several values of one key are rescued."""
 
     def convert(value: Node) -> tuple[Any, str | None]:
         if value is None:
@@ -404,11 +415,13 @@ def _map_converter(to_key: Callable[[str], Any], element: Converter, *, repeated
         last = {to_key(key): at for at, (key, _) in enumerate(value)}
         for at, (key, item) in enumerate(value):
             name = to_key(key)
-            if name is None or last[name] != at:
-                if name is None or repeated:
-                    rescued.append((key, dump(item)))
+            if keeps and (name is None or last[name] != at):
+                rescued.append((key, dump(item)))
                 continue
-            entries[name], part = element(item)
+            converted = element(item)
+            if not keeps and (name is None or _is_misfit(converted)):
+                return None, dump(value)
+            entries[name], part = converted
             if part is not None:
                 rescued.append((key, part))
         return list(entries.items()), "{" + _members(rescued) + "}" if rescued else None

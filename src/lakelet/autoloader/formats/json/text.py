@@ -63,7 +63,7 @@ _SPACE_OR_COMMENT = re.compile(r"(?:[ \t\n\r]+|//[^\n\r]*|/\*.*?\*/)*", re.DOTAL
 _LITERALS = {"true": True, "false": False, "null": None}
 _NUMBER = r"(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WORD = r"(true|false|null)"
-_SPECIAL = r"[+-]?(?:NaN|Infinity|Inf|INF)"
+_SPECIAL = r"NaN|[+-]?Infinity|[+-]INF"
 _BARE_NAME = re.compile(r"[\w$@#*+-]+")
 _PLAIN_CHARACTERS = {False: r"[^{0}\\\x00-\x1f]", True: r"[^{0}\\]"}
 _ESCAPE = re.compile(r'\\([^"\\/bfnrtu])', re.DOTALL)
@@ -72,6 +72,8 @@ _FIRST = re.compile(r"[ \t\n\r]*\{" + _MEMBER)
 _NEXT = re.compile(r"[ \t\n\r]*," + _MEMBER)
 _LAST = re.compile(r"[ \t\n\r]*\}")
 _CONTROL = re.compile(r"[\x00-\x1f]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(text: str, syntax: Syntax = _DEFAULT) -> Node:
@@ -90,8 +92,7 @@ def first_value(text: str, syntax: Syntax = _DEFAULT) -> tuple[Node, int]:
         except (StopIteration, JSONDecodeError, RecursionError):
             node = None
         if isinstance(node, list):  # of a scalar the scanner does not say whether it ends here
-            _check_characters(text, node)
-            return node, end
+            return _with_characters(text, node), end
     return first_with_source(text, syntax=syntax)
 
 
@@ -102,8 +103,7 @@ def first_with_source(text: str, *, depth: int = MAX_DEPTH, syntax: Syntax = _DE
     """
     found = _strict_object(text) if depth == 1 and syntax.non_numeric else None
     node, end = found if found is not None else parse_prefix(text, 0, depth=depth, syntax=syntax)
-    _check_characters(text, node)
-    return node, end
+    return _with_characters(text, node), end
 
 
 def has_more(text: str, at: int, syntax: Syntax = _DEFAULT) -> bool:
@@ -145,13 +145,22 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _check_characters(text: str, node: Node) -> None:
-    """A lone surrogate (escape \\ud800 without its partner) has no UTF-8 form: the line is kept as text instead."""
-    if "\\u" in text or "\\U" in text:
-        try:
-            dump(node).encode()
-        except UnicodeEncodeError as error:
-            raise BrokenText(f"lone surrogate: {error.reason}") from None
+def _with_characters(text: str, node: Node) -> Node:
+    """The tree with `?` for each half of a surrogate pair (\\ud800 without its partner), as in Spark. Raises BrokenText for a key."""
+    return _replaced(node) if _SURROGATE_ESCAPE.search(text) else node
+
+
+def _replaced(node: Node) -> Node:
+    """The node with its texts, and those inside it, replaced in place."""
+    if isinstance(node, Obj):
+        if any(_SURROGATE.search(key) for key, _ in node):
+            raise BrokenText("half of a surrogate pair in a key")
+        node[:] = [(key, _replaced(value)) for key, value in node]
+    elif isinstance(node, list):
+        node[:] = [_replaced(item) for item in node]
+    elif type(node) is str:
+        return _SURROGATE.sub("?", node)
+    return node
 
 
 @cache
@@ -317,6 +326,19 @@ def _number_text(number: Num) -> str:
     sign = "-" if number[0] == "-" else ""
     digits = number[len(sign) :]
     return sign + re.sub(r"^0+(?=\d)", "", digits) if digits[0] == "0" else str(number)
+
+
+def objects_of(node: Node) -> Iterator[Obj]:
+    """The objects whose fields are columns under inference: those in arrays at one depth, with NULLs between them. Raises BrokenText."""
+    level = [node]
+    while level:
+        some = [item for item in level if item is not None]
+        if all(isinstance(item, Obj) for item in some):
+            yield from some
+            return
+        if any(isinstance(item, Obj) or not isinstance(item, list) for item in some):
+            raise BrokenText("neither an object nor arrays of objects")
+        level = [inner for item in some for inner in item]
 
 
 def records_of(node: Node) -> Iterator[Obj]:

@@ -100,7 +100,7 @@ def readable(data_type: Any) -> Any:
 
 
 _INTEGER = re.compile(r"-?\d{1,19}")
-_SPECIAL = {"NaN": math.nan, "INF": math.inf, "Infinity": math.inf}
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf}
 _SPECIAL |= {"+INF": math.inf, "+Infinity": math.inf, "-INF": -math.inf, "-Infinity": -math.inf}
 _MAX_SECONDS = 9_223_372_036_854
 
