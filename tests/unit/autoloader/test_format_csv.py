@@ -234,8 +234,8 @@ def test_an_explicit_schema_is_bound_by_position_unless_values_are_rescued(csv: 
 def test_without_a_rescued_column_what_does_not_fit_makes_a_record_malformed(csv: Callable[..., Folder]) -> None:
     folder = csv(a="1,2\nx,3\n4,5,6\n7,8,\n")
     schema = struct("a int,b int,_corrupt_record string")
-    assert picked(folder.rows({}, schema), "a", "b", "_corrupt_record") == [(1, 2, None), (4, 5, "4,5,6"), (7, 8, None), (None, 3, "x,3")]
-    assert picked(folder.rows({"mode": "DROPMALFORMED"}, schema), "a") == [1, 7]
+    assert picked(folder.rows({}, schema), "a", "b", "_corrupt_record") == [(1, 2, None), (4, 5, "4,5,6"), (7, 8, "7,8,"), (None, 3, "x,3")]
+    assert picked(folder.rows({"mode": "DROPMALFORMED"}, schema), "a") == [1]
 
 
 def test_comments_go_first_then_skipped_rows_then_the_header(csv: Callable[..., Folder]) -> None:
@@ -244,6 +244,56 @@ def test_comments_go_first_then_skipped_rows_then_the_header(csv: Callable[..., 
     assert picked(rows, "id", "v") == [(1, "x"), (2, "#y")]
     many = csv(a='"a\nb\nc",x\nid,v\n1,"p\nq"\n')
     assert picked(many.rows({**INFER, "skipRows": "1", "multiLine": "true"}), "id", "v") == [(1, "p\nq")]
+
+
+@pytest.mark.parametrize("record", ["3,,", '3,a,""', "3,,,", '"3","a",'])
+def test_FF15_surplus_values_without_content_make_a_record_malformed(csv: Callable[..., Folder], record: str) -> None:
+    folder = csv(a=f"1,b\n{record}\n")
+    found = picked(folder.rows({}, struct("id int,s string,_corrupt_record string")), "id", "_corrupt_record")
+    assert sorted(found, key=repr) == [(1, None), (3, record)]
+    assert picked(folder.rows({"mode": "DROPMALFORMED"}, struct("id int,s string")), "id") == [1]
+    beside = folder.rows({"rescuedDataColumn": "_r"}, struct("id int,s string"))
+    assert sorted(picked(beside, "id", "_r"), key=repr) == [(1, None), (3, None)]
+
+
+BLANKS_ALONE = {  # text → values of `s`, the second column of two (`?`: the record is malformed), with multiLine
+    "1,a\n   \n2,b\n": ["a", "b", "?"],
+    "1,a\r\n \t\r\n2,b\r\n": ["a", "b", "?"],
+    '"1","a"\n   \n"2","b"\n': ["a", "b", "?"],
+    '"1","a\nz"\n   \n"2","b"\n': ["a\nz", "b", "?"],
+    "1,a\n\n2,b\n\n": ["a", "b"],
+}
+
+
+@pytest.mark.parametrize("text", BLANKS_ALONE)
+def test_FF43_a_line_of_blanks_is_a_record_with_multi_line(csv: Callable[..., Folder], text: str) -> None:
+    folder, schema = csv(a=text), struct("id int,s string,_corrupt_record string")
+
+    def second(**options: str) -> list[str]:
+        rows = folder.rows({"multiLine": "true", **options}, schema)
+        return sorted(("?" if row["_corrupt_record"] is not None else row["s"] for row in rows), reverse=True)
+
+    wanted = sorted(BLANKS_ALONE[text], reverse=True)
+    assert second() == second(ignoreTrailingWhiteSpace="true") == wanted
+    assert second(ignoreLeadingWhiteSpace="true") == [value for value in wanted if value != "?"]
+    if "z" not in text:
+        assert second(multiLine="false") == [value for value in wanted if value != "?"]
+
+
+def test_FF43_a_line_of_blanks_is_a_value_and_may_be_the_header(csv: Callable[..., Folder]) -> None:
+    one = csv(a="1\n   \n2\n")
+    assert sorted(row["s"] for row in one.rows({"multiLine": "true"}, struct("s string"))) == ["   ", "1", "2"]
+    assert sorted(row["s"] for row in one.rows({}, struct("s string"))) == ["1", "2"]
+    assert csv(a="   \n1\n").types({"multiLine": "true"}).keys() - {"_rescued_data"} == {"   "}
+
+
+@pytest.mark.parametrize("multi_line", ["false", "true"])
+@pytest.mark.parametrize("empty", ["", "E"])
+def test_PA4_two_quotes_are_an_empty_value_where_nothing_escapes_a_quote(csv: Callable[..., Folder], empty: str, multi_line: str) -> None:
+    folder = csv(a='1,""\n"",2\n3,"" \n4,""')
+    rows = folder.rows({"escape": "", "emptyValue": empty, "multiLine": multi_line}, struct("id string,s string"))
+    nothing = empty or None
+    assert sorted(picked(rows, "id", "s"), key=repr) == sorted([("1", nothing), (nothing, "2"), ("3", nothing), ("4", nothing)], key=repr)
 
 
 def test_quotes_escapes_and_what_stands_for_null(csv: Callable[..., Folder]) -> None:

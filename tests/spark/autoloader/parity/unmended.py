@@ -53,10 +53,6 @@ UNMENDED: tuple[Unmended, ...] = (
     Unmended("JSON: BINARY from a text that is not base64", lambda r, kind: r.format == "json" and "bytes" in r.labels),
     Unmended("the option locale alone is refused", lambda r, kind: bool(r.get("locale"))),
     Unmended(
-        "CSV with multiLine: a line of blanks is left out; Spark reads a record",
-        lambda r, kind: r.format == "csv" and bool(r.get("multiLine")) and kind in ("empty-lines", "comments"),
-    ),
-    Unmended(
         "CSV with multiLine: a line end within quotes stays as it is; Spark makes it a line feed",
         lambda r, kind: r.format == "csv" and bool(r.get("multiLine")) and r.ends != "\n" and kind in ("line-in-quotes", "unclosed-quote"),
     ),
@@ -74,10 +70,6 @@ UNMENDED: tuple[Unmended, ...] = (
     ),
     Unmended("the settings for rebasing do not count", lambda r, kind: "Rebase" in str(r.settings) and kind.startswith("old-")),
     Unmended("JSON inference: the type of sixty arrays within each other", lambda r, kind: kind == "deep" and r.schema is None),
-    Unmended(
-        "CSV: a record whose surplus values are empty is not malformed; Spark counts them",
-        lambda r, kind: r.format == "csv" and kind in ("plain", "empty") and "moments" in str(r.labels),
-    ),
 )
 
 

@@ -90,6 +90,7 @@ class BlockSplitter:
         self._quote = b"" if dialect.quote == NONE else dialect.quote.encode()
         self._escape = b"" if dialect.escape == NONE else dialect.escape.encode()
         self._trims = dialect.trim_left or dialect.trim_right
+        self._drops_blanks = not rules.keeps_blanks and (width == 1 or not dialect.separator.strip(BLANKS))
         self._fast = vectorised and rules.max_chars < 0 and 0 < width <= rules.max_columns and bool(wanted)
         self._fast = self._fast and len(self._quote) <= 1 and len(self._escape) <= 1 and dialect.quote not in rules.null_value
         self._null_values = sorted({"", rules.null_value})
@@ -132,7 +133,7 @@ class BlockSplitter:
         mark = self._rules.comment
         if not self._text_forms or not is_utf8(data) or (mark is not None and mark.encode() in data):
             return None
-        if (self._width == 1 or not self._rules.dialect.separator.strip(BLANKS)) and _BLANK_LINE.search(data):
+        if self._drops_blanks and _BLANK_LINE.search(data):
             return None
         text = pa.array([data], pa.string())
         for form, escapes in self._text_forms:
@@ -181,7 +182,7 @@ class BlockSplitter:
             mark = rules.comment.encode()
             if block.startswith(mark) or b"\n" + mark in block:
                 block = re.sub(rb"(?m)^" + re.escape(mark) + rb"[^\n]*", b"", block)
-        if (self._width == 1 or not rules.dialect.separator.strip(BLANKS)) and _BLANK_LINE.search(block):
+        if self._drops_blanks and _BLANK_LINE.search(block):
             block = _BLANK_LINE.sub(b"", block)
         return block
 

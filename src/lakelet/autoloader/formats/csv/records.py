@@ -28,8 +28,8 @@ class Record:
 
 
 def record_of(line: bytes, number: int, rules: CsvRules, start: int = 0, end: int = 0) -> Record | None:
-    """The record in one line without its line end; None when the line is blank or a comment."""
-    if not line.strip(_BLANKS):
+    """The record in one line without its line end; None when the line is blank (see `CsvRules.keeps_blanks`) or a comment."""
+    if not (line if rules.keeps_blanks else line.strip(_BLANKS)):
         return None
     text, raw = readable(line, rules.encoding)
     if rules.comment is not None and text.startswith(rules.comment):
@@ -91,7 +91,7 @@ def _multi_line(data: bytes, rules: CsvRules, *, final: bool) -> Iterator[Record
                 scanner.at = _next_line(text, scanner.at, rules)
         whole = text[start : scanner.at]
         size = len(whole) if invalid is not None else len(whole.encode())
-        if tokens != [] and (tokens is None or whole.strip(BLANKS + (rules.line_separator or ""))):
+        if tokens != [] and (tokens is None or rules.keeps_blanks or whole.strip(BLANKS + (rules.line_separator or ""))):
             yield _record(tokens, line, offset, size, whole, rules, invalid is not None)
         line += whole.count("\n") if "\n" in whole else whole.count("\r")
         offset += size

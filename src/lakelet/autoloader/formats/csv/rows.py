@@ -1,7 +1,7 @@
 """CSV records as rows of a schema, one by one: the exact meaning of reading (FF-15, FS-31, FS-35).
 
-A record is malformed when it has fewer values than its file has columns, and, where no rescued column takes them, when it has more or holds
-a text that does not fit. It keeps the values that fit. A record that cannot be split has none.
+A record is malformed when it has fewer values than its file has columns, and, where no rescued column takes them, when it has more, empty
+ones too, or holds a text that does not fit. It keeps the values that fit. A record that cannot be split has none.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RowConverter:
         values: list[Any] = [None] * self._width
         members: dict[str, list[str]] = {}
         targets, width = self._binding.targets, len(self._binding.names)
-        broken = len(record.tokens) < width
+        broken = len(record.tokens) < width or (len(record.tokens) > width and not self._rescue)
         for at, token in enumerate(record.tokens):
             text = self._rules.value(token)
             if text is None:

@@ -111,6 +111,11 @@ class CsvRules:
     rounds: bool = False
     local: bool = False
 
+    @property
+    def keeps_blanks(self) -> bool:
+        """Whether a line of blanks is a record: with `multiLine`, unless leading blanks do not count (FF-43)."""
+        return self.multi_line and not self.dialect.trim_left
+
     def of_file(self, head: bytes) -> CsvRules:
         """The rules for a file that begins with this text: with `multiLine` the first line end is the newline, as in Spark (FF-32)."""
         found = _LINE_END.search(head) if self.dialect.newline else None

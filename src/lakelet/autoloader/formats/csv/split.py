@@ -131,6 +131,8 @@ class RecordScanner:
     def _read(self) -> None:
         d = self._d
         self._next()
+        while d.trim_left and self._is_blank():
+            self._next()
         while self._char not in d.line_ends:
             while d.trim_left and self._is_blank() and self._char != d.quote:
                 self._next()
@@ -172,7 +174,7 @@ class RecordScanner:
         if self._before != NONE and d.handling in (AT_DELIMITER, SKIP_VALUE, BACK_TO_DELIMITER):
             self._rest_of_unescaped()
             return
-        if self._before == NONE and not self._buffer and self._plain():
+        if self._before == NONE and not self._buffer and (self._plain() or self._nothing()):
             return
         self._next()
         while not (self._before == d.quote and (self._is_blank() or self._ends_value())):
@@ -208,6 +210,23 @@ class RecordScanner:
         self.at = end + 1
         self._next()
         return True
+
+    def _nothing(self) -> bool:
+        """Take two quotes, and blanks after them, as an empty value where no character escapes a quote; False when more follows (PA-4)."""
+        d, start = self._d, self.at
+        if d.escape != NONE or not self._text.startswith(d.quote, start):
+            return False
+        self.at += len(d.quote)
+        try:
+            self._next()
+            while self._is_blank():
+                self._next()
+        except _End:
+            self._char = self._before = d.quote
+            raise
+        if not self._ends_value():
+            self.at, self._char = start, d.quote
+        return self._ends_value()
 
     def _rest_of_unescaped(self) -> None:
         if self._d.handling == SKIP_VALUE:
