@@ -159,6 +159,51 @@ def test_AL4_the_time_zone_reaches_every_source_whoever_sets_it(project: Callabl
     assert found == expected
 
 
+FILES = """
+import dlt
+
+@dlt.table
+def python(): return spark.readStream.format("cloudFiles").option("cloudFiles.format", "parquet").schema("t timestamp").load("{folder}")
+
+@dlt.table
+def batch(): return spark.sql("SELECT t FROM read_files('{folder}', format => 'parquet', schema => 't timestamp')")
+
+@dlt.table
+def stream(): return spark.sql("SELECT t FROM STREAM read_files('{folder}', format => 'parquet', schema => 't timestamp')")
+
+@dlt.table(spark_conf={{"spark.sql.parquet.int96RebaseModeInRead": "LEGACY"}})
+def of_dataset(): return spark.readStream.format("cloudFiles").option("cloudFiles.format", "parquet").schema("t timestamp").load("{folder}")
+"""
+
+
+@pytest.mark.long
+def test_AL4_damaged_files_and_old_moments_are_read_as_the_configuration_says(project: Callable[..., Any], tmp_path: Path) -> None:
+    """The stored moment is 1500-01-10, which the old calendar calls 1500-01-01."""
+    folder = tmp_path / "old"
+    folder.mkdir()
+    table = pa.table({"t": pa.array([datetime(1500, 1, 10, 12)], pa.timestamp("us", "UTC"))})
+    pq.write_table(table, folder / "a.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
+    (folder / "b.parquet").write_bytes(b"PAR1 damaged PAR1")
+    made = project(FILES.format(folder=folder))
+    made.parameters |= {"spark.sql.files.ignoreCorruptFiles": "true", "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED"}
+    made.run()
+    days = {name: [row.date() for row in made.rows(name, "t")] for name in ("python", "batch", "stream", "of_dataset")}
+    corrected = [date(1500, 1, 10)]
+    assert days == {"python": corrected, "batch": corrected, "stream": corrected, "of_dataset": [date(1500, 1, 1)]}
+
+
+def test_AL4_a_file_that_is_gone_before_it_is_read_is_passed_over_where_the_session_says_so(tmp_path: Path) -> None:
+    def one(value: str) -> Program:
+        confs = {"spark.sql.files.ignoreMissingFiles": value}
+        made = Program(tmp_path / value / "in", tmp_path / value, {}, "id INT", confs)
+        return made.put("a.json", '{"id":1}').put("b.json", '{"id":2}')
+
+    kept = one("true")
+    assert kept.run(planned=lambda: kept.remove("a.json")).rows("id") == [2]
+    strict = one("false")
+    strict.fails("FAILED_READ_FILE", "a.json", planned=lambda: strict.remove("a.json"))
+
+
 def test_AL4_the_text_of_a_broken_line_is_in_the_column_that_the_session_names(spark: Any, tmp_path: Path) -> None:
     confs = {"spark.sql.columnNameOfCorruptRecord": "bad"}
     one = Program(tmp_path / "in", tmp_path, {}, "id INT, bad STRING", confs).put("a.json", '{"id":1}\n{broken\n').run()

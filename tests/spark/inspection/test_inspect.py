@@ -11,6 +11,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.dashboard.tables import StoredTables
 from lakelet.inspection import inspector, statements
+from lakelet.spark.session_clones import user_session
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import append
 from lakelet.storage.root import Registry, Storage, StoredDataset
@@ -131,6 +132,15 @@ def test_types_that_arrow_does_not_know_are_named_as_spark_names_them(spark, sto
 
 def rows_of(spark, storage, sql):
     return list(inspector.run_sql(storage, sql, spark=spark).rows)
+
+
+def test_AL4_read_files_takes_the_time_zone_of_the_session(spark, storage, tmp_path):
+    (tmp_path / "a.json").write_text('{"t":"2024-07-01 12:00:00"}')
+    query = f"SELECT unix_timestamp(t) AS s FROM read_files('{tmp_path}', format => 'json', schema => 't timestamp')"
+    with user_session(spark, {"spark.sql.session.timeZone": "America/New_York"}) as session:
+        assert rows_of(session, storage, query) == [{"s": 1_719_849_600}]
+    with user_session(spark, {"spark.sql.session.timeZone": "UTC"}) as session:
+        assert rows_of(session, storage, query) == [{"s": 1_719_835_200}]
 
 
 @pytest.mark.parametrize(
