@@ -364,5 +364,5 @@ def test_lakelet_test_ends_with_the_codes_of_the_other_commands(shop: Path, caps
     (shop / "tests" / "test_helpers_of_shop.py").write_text("from helpers_of_shop.numbers import TWO\ndef test_c(): assert TWO == 2\n")
     assert main(["test", "-k", "test_c"]) == 0
     (shop / "tests" / "a.unit_tests.yml").write_text("tests: [{modle: a.sql}]")
-    assert main(["test", "tests/a.unit_tests.yml"]) == 2
+    assert main(["test", "tests/a.unit_tests.yml"]) == 1
     assert "a test has no model" in capsys.readouterr().out

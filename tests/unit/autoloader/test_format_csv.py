@@ -289,7 +289,7 @@ def test_FF43_a_line_of_blanks_is_a_value_and_may_be_the_header(csv: Callable[..
 
 @pytest.mark.parametrize("multi_line", ["false", "true"])
 @pytest.mark.parametrize("empty", ["", "E"])
-def test_PA4_two_quotes_are_an_empty_value_where_nothing_escapes_a_quote(csv: Callable[..., Folder], empty: str, multi_line: str) -> None:
+def test_PA8_two_quotes_are_an_empty_value_where_nothing_escapes_a_quote(csv: Callable[..., Folder], empty: str, multi_line: str) -> None:
     folder = csv(a='1,""\n"",2\n3,"" \n4,""')
     rows = folder.rows({"escape": "", "emptyValue": empty, "multiLine": multi_line}, struct("id string,s string"))
     nothing = empty or None
@@ -307,6 +307,8 @@ def test_quotes_escapes_and_what_stands_for_null(csv: Callable[..., Folder]) -> 
 
 def test_separators_of_several_characters_and_spelled_ones(csv: Callable[..., Folder]) -> None:
     assert picked(csv(a='id||v\n1||x|y\n2||"p||q"\n').rows({"sep": "||"}), "id", "v") == [("1", "x|y"), ("2", "p||q")]
+    lines = csv(a='id||v\n1||"p||q"\n2||"r\ns"\n')
+    assert picked(lines.rows({"sep": "||", "multiLine": "true"}), "id", "v") == [("1", "p||q"), ("2", "r\ns")]
     assert picked(csv(a="id\tv\n1\tx\n").rows({"delimiter": "\\t"}), "id", "v") == [("1", "x")]
     assert picked(csv(a="id\x01v\n1\x01x\n").rows({"sep": "\\u0001"}), "id", "v") == [("1", "x")]
 

@@ -346,6 +346,12 @@ def test_R07_the_text_of_a_broken_line_goes_into_the_corrupt_column(source: Make
     assert one.rows("id", "v", "_corrupt_record", "_rescued_data") == [("1", "a", None, None), (None, None, '{"id":2,"v":', None)]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_text_of_a_broken_line_has_no_line_end(source: Make, end: str) -> None:
+    one = source({}, "id BIGINT, _corrupt_record STRING").put("a.json", end.join(['{"id":1}', '{"id":', '{"id":"x"}', ' {"id":2']) + end)
+    assert set(one.run().rows("id", "_corrupt_record")) == {(1, None), (None, '{"id":'), (None, '{"id":"x"}'), (None, ' {"id":2')}
+
+
 def test_R08_broken_lines_are_dropped_or_end_the_query_but_misfits_are_not(source: Make) -> None:
     schema = t.StructType([t.StructField("id", t.LongType()), t.StructField("v", t.StringType())])
     text = BROKEN + '{"id":"x","v":"c"}\n'

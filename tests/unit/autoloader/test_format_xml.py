@@ -263,7 +263,7 @@ def test_values_of_every_scalar_type(source: Make) -> None:
     assert rescued(one.last()["_r"]) == {"i": "3000000000", "dec": "1.234"}
 
 
-def test_FF38_a_double_is_what_javas_parser_takes_as_a_whole(source: Make) -> None:
+def test_FF44_a_double_is_what_javas_parser_takes_as_a_whole(source: Make) -> None:
     one = source({**XML, "rescuedDataColumn": "_r"}, t.StructType([t.StructField("f", t.FloatType()), t.StructField("d", t.DoubleType())]))
     numbers = {"1d": 1, "-.5F": -0.5, "1.e3D": 1000, "0x1.8p1": 3, "+Infinity": inf, "-Infinity": -inf, "1e400": inf}
     others = ("1L", "12abc", "1,5", "Inf", "INF", "nan", "0x1")
@@ -273,7 +273,7 @@ def test_FF38_a_double_is_what_javas_parser_takes_as_a_whole(source: Make) -> No
     assert [rescued(row["_r"]) for row in found] == [None] * len(numbers) + [{"d": text, "f": text} for text in others]
 
 
-def test_FF38_a_date_has_the_form_of_its_pattern(source: Make) -> None:
+def test_FF44_a_date_has_the_form_of_its_pattern(source: Make) -> None:
     rows = "".join(
         f"<r><d>{text}</d></r>" for text in ("2024-02-09", " 2024-02-09 ", "2024-2-9", "2024", "2024-02-09T10:00:00", "+2024-02-09")
     )
@@ -298,7 +298,7 @@ def test_FF38_a_date_has_the_form_of_its_pattern(source: Make) -> None:
         (['<v x="1">t</v>', "<v>5</v>"], "struct<_VALUE:string,_x:bigint>", [{"_VALUE": "t", "_x": 1}, {"_VALUE": "5", "_x": None}]),
     ],
 )
-def test_FF39_a_text_beside_an_element_with_children_only_is_a_text(
+def test_FF45_a_text_beside_an_element_with_children_only_is_a_text(
     source: Make, elements: list[str], kind: str, values: list[Any]
 ) -> None:
     one = source(TYPED).put("a.xml", "<rs>" + "".join(f"<r>{element}</r>" for element in elements) + "</rs>").run()
@@ -306,7 +306,7 @@ def test_FF39_a_text_beside_an_element_with_children_only_is_a_text(
     assert [row["v"] for row in one.batches[0]] == values
 
 
-def test_FF40_comments_and_instructions_do_not_part_a_text(source: Make) -> None:
+def test_FF46_comments_and_instructions_do_not_part_a_text(source: Make) -> None:
     kinds = "struct<_VALUE:string,_x:bigint>"
     one = source(TYPED).put("a.xml", '<rs><r><v x="1">a<!-- no -->b<?pi?>c</v><n>1<!-- no -->2</n></r></rs>').run()
     assert (one.types()["v"], one.types()["n"]) == (kinds, "bigint")

@@ -99,7 +99,7 @@ JSON: Grid = {
         "timestampFormat": Part(options={"timestampFormat": "dd/MM/yyyy HH:mm", "timestampNTZFormat": "dd/MM/yyyy HH:mm"}),
         "allow-all": Part(options=dict.fromkeys(_ALLOW, "true")),
         "allow-nothing": Part(options={"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}),
-        "locale": Part(options={"locale": "de-DE", "dateFormat": "d. MMMM yyyy"}),
+        "locale": Part(options={"locale": "en-US", "dateFormat": "d. MMMM yyyy"}),
     },
     **SETTINGS,
 }
@@ -202,10 +202,10 @@ _XML_PARSING = {
 }
 XML: Grid = {
     "schema": {
-        "": Part(schema=f"_id BIGINT, {_COLUMNS}, {_XML_COLUMNS}, _VALUE STRING"),
+        "": Part(schema=f"_id BIGINT, {_COLUMNS}, {_XML_COLUMNS}"),
         "other-types": Part(schema=f"{_OTHER_COLUMNS}, a ARRAY<STRING>, o STRING, l ARRAY<STRUCT<k: INT>>"),
         "string-columns": Part(
-            schema="_id STRING, id STRING, s STRING, d STRING, t STRING, day STRING, b STRING, a ARRAY<STRING>, o STRING"
+            schema="_id STRING, id STRING, s STRING, d STRING, t STRING, day STRING, b STRING, a ARRAY<STRING>, o STRING, _VALUE STRING"
         ),
         "with-attributes": Part(schema="id BIGINT, s STRUCT<_VALUE: STRING, _x: STRING>, `p:id` INT, t TIMESTAMP"),
     },

@@ -218,10 +218,17 @@ def _values(column: Any) -> list[Any]:
     try:
         values: list[Any] = column.to_pylist()
     except (UnicodeDecodeError, ValueError, OverflowError):
-        if pa.types.is_string(column.type):
-            return [None if v is None else v.decode("utf-8", "surrogateescape") for v in column.cast(pa.binary()).to_pylist()]
-        values = column.cast(pa.int64() if pa.types.is_timestamp(column.type) else pa.int32()).to_pylist()
+        return [_value(item) for item in column]
     return values
+
+
+def _value(item: Any) -> Any:
+    try:
+        return item.as_py()
+    except UnicodeDecodeError:
+        return item.cast(pa.binary()).as_py().decode("utf-8", "surrogateescape") if pa.types.is_string(item.type) else repr(item)
+    except (ValueError, OverflowError):
+        return item.value
 
 
 def shown(value: Any) -> str:

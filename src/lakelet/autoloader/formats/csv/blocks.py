@@ -123,7 +123,7 @@ class BlockSplitter:
             return False
         if not self._quote or self._quote not in block:
             return True
-        if not self._fast:
+        if not self._forms:
             return False
         lines = block.replace(b"\r\n", b"\n").split(b"\n")
         return b"\r" not in block.replace(b"\r\n", b"") and is_utf8(block) and not self._unfit(lines)

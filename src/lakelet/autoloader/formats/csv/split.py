@@ -212,7 +212,7 @@ class RecordScanner:
         return True
 
     def _nothing(self) -> bool:
-        """Take two quotes, and blanks after them, as an empty value where no character escapes a quote; False when more follows (PA-4)."""
+        """Take two quotes, and blanks after them, as an empty value where no character escapes a quote; False when more follows (PA-8)."""
         d, start = self._d, self.at
         if d.escape != NONE or not self._text.startswith(d.quote, start):
             return False

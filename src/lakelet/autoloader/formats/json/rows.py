@@ -144,8 +144,10 @@ class RowReader:
 
     def rows(self, line: bytes) -> list[Row]:
         """Rows of one line without its line end; a blank line has none. Raises UnknownFields where the rules say so."""
-        if self._rules.cr_ends_line and b"\r" in line.strip(b"\r"):
-            return [row for part in line.split(b"\r") for row in self.rows(part)]
+        if self._rules.cr_ends_line and b"\r" in line:
+            line = line.strip(b"\r")  # the text of a broken record has no line end
+            if b"\r" in line:
+                return [row for part in line.split(b"\r") for row in self.rows(part)]
         text, whole = readable_start(line)
         if whole and text[:1] != "{" and not has_more(text, 0, self._rules.syntax):
             return []
