@@ -59,13 +59,22 @@ def columns_of(ddl: str, between: str = " ") -> dict[str, str]:
     """The declared columns and their types."""
     if not ddl:
         return {}
-    parts, depth, start = [], 0, 0
+    parts, depth, quoted, start = [], 0, False, 0
     for at, letter in enumerate(ddl):
-        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(letter, 0)
-        if letter == "," and not depth:
+        quoted ^= letter == "`"
+        depth += 0 if quoted else {"<": 1, "(": 1, ">": -1, ")": -1}.get(letter, 0)
+        if letter == "," and not depth and not quoted:
             parts.append(ddl[start:at])
             start = at + 1
-    return {name.strip("`"): kind for name, kind in (part.strip().split(between, 1) for part in [*parts, ddl[start:]])}
+    return dict(_name_and_type(part.strip(), between) for part in [*parts, ddl[start:]])
+
+
+def _name_and_type(column: str, between: str) -> tuple[str, str]:
+    if column.startswith("`"):
+        name, kind = column[1:].split("`", 1)
+        return name, kind.removeprefix(between)
+    name, kind = column.split(between, 1)
+    return name, kind
 
 
 def ddl(columns: Mapping[str, str]) -> str:
@@ -302,23 +311,6 @@ def _bad_bytes_break_their_record(ask: Ask, reading: Reading, kind: str) -> Outc
     return Table(found.types, tuple(rows))
 
 
-def _a_misfit_is_one_field(ask: Ask, reading: Reading, kind: str) -> Outcome:
-    """Each column asked for alone: Spark's parser loses its place behind a value that does not fit, and with it the fields that follow."""
-    found = ask(reading, kind)
-    if isinstance(found, Failure):
-        return found
-    rows, corrupt = [dict(row) for row in found.rows], corrupt_name(reading)
-    for name, what in columns_of(reading.schema or "").items():
-        if name == corrupt:
-            continue
-        column = ask(replace(reading, schema=ddl({name: what, corrupt: "STRING"})), kind)
-        if isinstance(column, Failure):
-            return column
-        for row, other in zip(rows, column.rows, strict=True):
-            row[name] = other[name]
-    return Table(found.types, tuple(rows))
-
-
 def _rounded_ones_are_rescued(ask: Ask, reading: Reading, kind: str) -> Outcome:
     found, texts = ask(reading, kind), ask(all_texts(reading), kind)
     if isinstance(found, Failure) or isinstance(texts, Failure):
@@ -522,9 +514,9 @@ RULES: tuple[Rule, ...] = (
         "FF-41",
         "a text with a broken escape breaks its record",
         "https://datatracker.ietf.org/doc/html/rfc8259#section-7",
-        lambda r, kind: r.format == "json" and kind == "odd-escapes" and r.schema is not None,
+        lambda r, kind: r.format == "json" and kind in ("odd-escapes", "half-escapes") and r.schema is not None,
         _escapes_are_whole,
-        ("json", "odd-escapes", ""),
+        ("json", "half-escapes", ""),
     ),
     Rule(
         "FS-31",
@@ -581,16 +573,6 @@ RULES: tuple[Rule, ...] = (
         lambda r, kind: r.format == "xml" and kind in text_files.XML_THAT_IS_BROKEN and r.get("mode") in ("", "PERMISSIVE"),
         _broken_ones_have_no_values,
         ("xml", "bare-ampersand", ""),
-    ),
-    Rule(
-        "FF-19",
-        "a value that does not fit nulls its field only",
-        _SCHEMA,
-        lambda r, kind: (
-            r.format == "xml" and kind in ("numbers", "wrong-types") and r.schema is not None and r.get("mode") in ("", "PERMISSIVE")
-        ),
-        _a_misfit_is_one_field,
-        ("xml", "wrong-types", "keep-spaces"),
     ),
     Rule(
         "FF-33",
