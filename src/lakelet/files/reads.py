@@ -120,7 +120,7 @@ def note_path(path: os.PathLike[str]) -> None:
         _active.note(Access.FILE, os.path.abspath(path))
 
 
-def names_in(folder: os.PathLike[str]) -> list[str]:
+def module_names(folder: os.PathLike[str]) -> list[str]:
     """Return the names in a folder; while reads are watched, the update depends on these names, not on what the files hold."""
     before, _busy.on = getattr(_busy, "on", False), True
     try:
@@ -300,4 +300,4 @@ class _Output:
         return getattr(self._stream, name)
 
 
-__all__ = ["PASSES_ON", "Access", "Reads", "names_in", "note_doubt", "note_path"]
+__all__ = ["PASSES_ON", "Access", "Reads", "module_names", "note_doubt", "note_path"]

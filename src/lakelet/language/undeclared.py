@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import display_path
-from lakelet.files.reads import names_in
+from lakelet.files.reads import module_names
 from lakelet.language.lost import root_name
 from lakelet.language.notebook import PYTHON, read_source
 from lakelet.language.registry import Notice
@@ -40,7 +40,7 @@ def undeclared(files: Sequence[Path]) -> Iterator[Notice]:
 
 def _texts(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     """The Python files that are no notebooks, in which a function may be there for trying things, and no scripts and tests."""
-    beside = {folder / name for folder in {file.parent for file in files} for name in names_in(folder)} - set(files)
+    beside = {folder / name for folder in {file.parent for file in files} for name in module_names(folder)} - set(files)
     for file in (*files, *sorted(beside)):
         if file.suffix != ".py" or file.name.startswith(("test_", "conftest", "setup")):
             continue
