@@ -172,8 +172,9 @@ def test_validate_shows_all_errors_together_each_with_its_line_and_the_nearest_n
         assert (code, counted) == ("2", "8 errors")
         assert [error.splitlines()[0].partition("] ")[0][1:] for error in errors] == [
             "RULE_FILE_INVALID",
+            *["QUERY_FAILED_ANALYSIS"] * 3,
             "UNKNOWN_DATASET",
-            *["QUERY_FAILED_ANALYSIS"] * 6,
+            *["QUERY_FAILED_ANALYSIS"] * 3,
         ]
         for place, marked, suggested in MARKED:
             (error,) = [one for one in errors if f"\n  {place}\n" in one]
@@ -195,7 +196,9 @@ def test_plan_and_graph_show_the_errors_of_validate(screens: Screens, command: s
 
 def test_a_missing_import_at_the_top_of_a_file_is_an_error_with_its_line(screens: Screens) -> None:
     found, code = screens[80, "validate importing.py looking.py"]
-    assert (code, found.strip("\n").splitlines()) == (
+    warned, error = found.strip("\n").split("\n\n")
+    assert "looking.py, line 12" in warned
+    assert (code, error.splitlines()) == (
         "2",
         [
             "[SOURCE_FAILED] loading the file failed: ModuleNotFoundError: No module named 'not_installed_at_all'",

@@ -50,7 +50,7 @@ def test_an_error_of_ours_keeps_its_cause_and_its_remedy() -> None:
         "lakelet.autoloader.discovery.unreadable.UnreadableFile: [FAILED_READ_FILE] a.orc cannot be read\n  ValueError: x\n  Repair it."
     )
     problem = run_failure(RuntimeError(text), dataset="t", where=Location("p.py", 1), what="the flow failed")
-    assert str(problem).splitlines()[2:] == ["  ValueError: x", "  Repair it."]
+    assert (problem.why, problem.todo) == ("ValueError: x", "Repair it.")
 
 
 def test_of_several_errors_the_last_one_counts() -> None:

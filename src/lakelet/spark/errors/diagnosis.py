@@ -58,7 +58,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
     said = None if why in (what, f"[{code}] {what}") else why
     worker = _worker_location(text)
     if told := _told_by_worker(text, code):
-        said, todo = told, None
+        said, todo = told
     elif todo is None and worker:
         todo = "Correct the function; nothing of its rows was written, and the next update reads them again."
     error = LakeletError(code, what, dataset=dataset, where=worker or where, why=said, todo=todo)
@@ -180,10 +180,13 @@ def _sentence_after(text: str, code: str) -> str | None:
     return _without_state(found[1]).strip() if found else None
 
 
-def _told_by_worker(text: str, code: str) -> str | None:
-    """Return the lines of an error of Lakelet's own after its first one, as a worker printed them: cause and remedy."""
+def _told_by_worker(text: str, code: str) -> tuple[str, str | None] | None:
+    """Return cause and remedy of an error of Lakelet's own, as a worker printed them; the remedy is the last of several lines."""
     found = re.search(rf"^lakelet\.[\w.]+: \[{code}\] .+\n((?: {{2}}\S.*(?:\n|$))+)", text, re.MULTILINE)
-    return "\n".join(line.strip() for line in found[1].splitlines()) if found else None
+    if not found:
+        return None
+    *cause, last = [line.strip() for line in found[1].splitlines()]
+    return ("\n".join(cause), last) if cause else (last, None)
 
 
 def _without_state(text: str) -> str:
