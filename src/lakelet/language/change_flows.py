@@ -7,11 +7,13 @@ the same; the older one has the arguments of its time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.user_code import call_user_code, is_library
+from lakelet.language.argument_types import Columns, Expression, ScdType, Snapshots
 from lakelet.language.arguments import invalid
 from lakelet.language.column_arguments import columns, expression, plain_column
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
@@ -21,88 +23,183 @@ _SCD_TYPES: Mapping[Any, int] = {"1": 1, "2": 2, 1: 1, 2: 2}
 _BITEMPORAL = "bitemporal"
 
 
-def apply_changes(
-    target: Any,
-    source: Any,
-    keys: Any,
-    sequence_by: Any,
-    where: Any = None,
-    ignore_null_updates: Any = None,
-    apply_as_deletes: Any = None,
-    apply_as_truncates: Any = None,
-    column_list: Any = None,
-    except_column_list: Any = None,
-    stored_as_scd_type: Any = "1",
-    track_history_column_list: Any = None,
-    track_history_except_column_list: Any = None,
-    flow_name: Any = None,
-    once: Any = False,
-    ignore_null_updates_column_list: Any = None,
-    ignore_null_updates_except_column_list: Any = None,
-    columns_to_update: Any = None,
-    system_sequence_by: Any = None,
-    name: Any = None,
-) -> None:
-    """Declare a flow that applies the change events of the stream `source` to the streaming table `target`.
+@dataclass(frozen=True, slots=True)
+class ChangeArguments:
+    """The arguments of `apply_changes` as the user gave them, but for target and name of the flow."""
 
-    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (CD-10).
+    source: Any
+    keys: Any
+    sequence_by: Any
+    where: Any = None
+    ignore_null_updates: Any = None
+    apply_as_deletes: Any = None
+    apply_as_truncates: Any = None
+    column_list: Any = None
+    except_column_list: Any = None
+    stored_as_scd_type: Any = "1"
+    track_history_column_list: Any = None
+    track_history_except_column_list: Any = None
+    once: Any = False
+    ignore_null_updates_column_list: Any = None
+    ignore_null_updates_except_column_list: Any = None
+    columns_to_update: Any = None
+    system_sequence_by: Any = None
+
+
+def apply_changes(
+    target: str,
+    source: str,
+    keys: Columns,
+    sequence_by: Expression,
+    where: Expression | None = None,
+    ignore_null_updates: bool | None = None,
+    apply_as_deletes: Expression | None = None,
+    apply_as_truncates: Expression | None = None,
+    column_list: Columns | None = None,
+    except_column_list: Columns | None = None,
+    stored_as_scd_type: ScdType | None = "1",
+    track_history_column_list: Columns | None = None,
+    track_history_except_column_list: Columns | None = None,
+    flow_name: str | None = None,
+    once: bool = False,
+    ignore_null_updates_column_list: Columns | None = None,
+    ignore_null_updates_except_column_list: Columns | None = None,
+    columns_to_update: Expression | None = None,
+    system_sequence_by: Expression | None = None,
+    name: str | None = None,
+) -> None:
+    """Declare a flow that applies the change events of the stream `source` to the streaming table `target` (CD-10).
+
+    Args:
+        target: name of a table that `create_streaming_table` declares.
+        source: name of the dataset or table whose rows are change events, read as a stream.
+        keys: columns that identify a row.
+        sequence_by: what orders the events of a key, whatever the order of their arrival.
+        where: condition of the events that count.
+        ignore_null_updates: a NULL in an event leaves the stored value as it is.
+        apply_as_deletes: condition of the events that delete their row.
+        apply_as_truncates: condition of the events that empty the table; type 1 only.
+        column_list: the columns that the target gets; all by default.
+        except_column_list: the columns that the target does not get.
+        stored_as_scd_type: 1 keeps current rows, 2 keeps history with `__START_AT` and `__END_AT`, "bitemporal" keeps what was known when,
+            too.
+        track_history_column_list: a change in one of these columns begins a new version; type 2 only.
+        track_history_except_column_list: a change in any column but these begins a new version; type 2 only.
+        flow_name: name of the flow; that of the target by default.
+        once: the rows that are there at the first update are applied, and nothing after it until a full refresh.
+        ignore_null_updates_column_list: `ignore_null_updates` for these columns only.
+        ignore_null_updates_except_column_list: `ignore_null_updates` for all columns but these.
+        columns_to_update: a column of the source with the names of the columns that an event sets.
+        system_sequence_by: what says when an event became known; bitemporal tables only.
+        name: the same as `flow_name`.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type, CDC_CONTRADICTION for arguments that exclude each other (CD-10).
     """
-    given = dict(locals())
+    given = ChangeArguments(
+        source=source,
+        keys=keys,
+        sequence_by=sequence_by,
+        where=where,
+        ignore_null_updates=ignore_null_updates,
+        apply_as_deletes=apply_as_deletes,
+        apply_as_truncates=apply_as_truncates,
+        column_list=column_list,
+        except_column_list=except_column_list,
+        stored_as_scd_type=stored_as_scd_type,
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
+        once=once,
+        ignore_null_updates_column_list=ignore_null_updates_column_list,
+        ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
+        columns_to_update=columns_to_update,
+        system_sequence_by=system_sequence_by,
+    )
     location = caller_location()
-    declare_changes(given, given.pop("target"), _flow_name(given, location), location)
+    declare_changes(given, target, _flow_name(name, flow_name, location), location)
 
 
 def create_auto_cdc_flow(
-    target: Any,
-    source: Any,
-    keys: Any,
-    sequence_by: Any,
-    system_sequence_by: Any = None,
-    ignore_null_updates: Any = False,
-    ignore_null_updates_column_list: Any = None,
-    ignore_null_updates_except_column_list: Any = None,
-    columns_to_update: Any = None,
-    apply_as_deletes: Any = None,
-    apply_as_truncates: Any = None,
-    column_list: Any = None,
-    except_column_list: Any = None,
-    stored_as_scd_type: Any = "1",
-    track_history_column_list: Any = None,
-    track_history_except_column_list: Any = None,
-    name: Any = None,
-    once: Any = False,
-    flow_name: Any = None,
-    where: Any = None,
+    target: str,
+    source: str,
+    keys: Columns,
+    sequence_by: Expression,
+    system_sequence_by: Expression | None = None,
+    ignore_null_updates: bool = False,
+    ignore_null_updates_column_list: Columns | None = None,
+    ignore_null_updates_except_column_list: Columns | None = None,
+    columns_to_update: Expression | None = None,
+    apply_as_deletes: Expression | None = None,
+    apply_as_truncates: Expression | None = None,
+    column_list: Columns | None = None,
+    except_column_list: Columns | None = None,
+    stored_as_scd_type: ScdType | None = "1",
+    track_history_column_list: Columns | None = None,
+    track_history_except_column_list: Columns | None = None,
+    name: str | None = None,
+    once: bool = False,
+    flow_name: str | None = None,
+    where: Expression | None = None,
 ) -> None:
-    """The newer name of `apply_changes`, which frameworks give the older arguments too; `name` and `flow_name` are one argument."""
-    given = dict(locals())
+    """Declare a flow that applies the change events of the stream `source` to the streaming table `target` (CD-10).
+
+    The newer name of `apply_changes`, with its arguments in another order; frameworks give both the older names.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type, CDC_CONTRADICTION for arguments that exclude each other (CD-10).
+    """
+    given = ChangeArguments(
+        source=source,
+        keys=keys,
+        sequence_by=sequence_by,
+        where=where,
+        ignore_null_updates=ignore_null_updates,
+        apply_as_deletes=apply_as_deletes,
+        apply_as_truncates=apply_as_truncates,
+        column_list=column_list,
+        except_column_list=except_column_list,
+        stored_as_scd_type=stored_as_scd_type,
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
+        once=once,
+        ignore_null_updates_column_list=ignore_null_updates_column_list,
+        ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
+        columns_to_update=columns_to_update,
+        system_sequence_by=system_sequence_by,
+    )
     location = caller_location()
-    declare_changes(given, given.pop("target"), _flow_name(given, location), location)
+    declare_changes(given, target, _flow_name(name, flow_name, location), location)
 
 
-def _flow_name(given: dict[str, Any], location: Location) -> Any:
-    """Take the name of the flow out of the arguments: each function has it under the name of the other one too."""
-    name, flow_name = given.pop("name"), given.pop("flow_name")
+def _flow_name(name: Any, flow_name: Any, location: Location) -> Any:
+    """Return the name of the flow: each function takes it under the name of the other one too."""
     if name is not None and flow_name is not None:
         raise _contradiction("name and flow_name are the same argument", location, "Give one of them.")
     return name if name is not None else flow_name
 
 
 def apply_changes_from_snapshot(
-    target: Any,
-    source: Any = None,
-    keys: Any = None,
-    stored_as_scd_type: Any = None,
-    snapshot_and_version: Any = None,
-    track_history_column_list: Any = None,
-    track_history_except_column_list: Any = None,
-    once: Any = False,
+    target: str,
+    source: Snapshots | None = None,
+    keys: Columns | None = None,
+    stored_as_scd_type: ScdType | None = None,
+    snapshot_and_version: Snapshots | None = None,
+    track_history_column_list: Columns | None = None,
+    track_history_except_column_list: Columns | None = None,
+    once: bool = False,
 ) -> None:
     """Declare a flow that compares full copies of a source with `target` and applies the differences (CD-17).
 
-    `source`: a table or view, read once per update, a function that gives one snapshot after the other, or one snapshot with its version;
-    `snapshot_and_version` is the old name for the latter two. `once`: what there is at the first update is applied, and nothing after it
-    until a full refresh. Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET.
+    Args:
+        target: name of a table that `create_streaming_table` declares.
+        source: name of a table or view, read once per update; a function from the last version to the next (snapshot, version) or None; or
+            one snapshot with its version.
+        keys: columns that identify a row.
+        stored_as_scd_type: 1 keeps current rows, 2 keeps history with `__START_AT` and `__END_AT`; 1 by default.
+        snapshot_and_version: the old name of `source`.
+        track_history_column_list: a change in one of these columns begins a new version; type 2 only.
+        track_history_except_column_list: a change in any column but these begins a new version; type 2 only.
+        once: the snapshot that is there at the first update is applied, and nothing after it until a full refresh.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type, CDC_CONTRADICTION for arguments that exclude each other (CD-17).
     """
     where = caller_location()
     given = _source_of_snapshots(source, snapshot_and_version, where)
@@ -110,16 +207,21 @@ def apply_changes_from_snapshot(
 
 
 def create_auto_cdc_from_snapshot_flow(
-    target: Any,
-    source: Any = None,
-    keys: Any = None,
-    stored_as_scd_type: Any = None,
-    track_history_column_list: Any = None,
-    track_history_except_column_list: Any = None,
-    once: Any = False,
-    snapshot_and_version: Any = None,
+    target: str,
+    source: Snapshots | None = None,
+    keys: Columns | None = None,
+    stored_as_scd_type: ScdType | None = None,
+    track_history_column_list: Columns | None = None,
+    track_history_except_column_list: Columns | None = None,
+    once: bool = False,
+    snapshot_and_version: Snapshots | None = None,
 ) -> None:
-    """The newer name of `apply_changes_from_snapshot`, which frameworks give the older argument too."""
+    """Declare a flow that compares full copies of a source with `target` and applies the differences (CD-17).
+
+    The newer name of `apply_changes_from_snapshot`, with its arguments in another order.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type, CDC_CONTRADICTION for arguments that exclude each other (CD-17).
+    """
     where = caller_location()
     given = _source_of_snapshots(source, snapshot_and_version, where)
     _snapshots(target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
@@ -128,7 +230,7 @@ def create_auto_cdc_from_snapshot_flow(
 # ------------------------------------------------------------------------------------------------------- declarations
 
 
-def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Location, **of_flow: Any) -> None:
+def declare_changes(given: ChangeArguments, target: Any, name: Any, where: Location, **of_flow: Any) -> None:
     """Declare a change flow from the arguments of `apply_changes`, `given` by name.
 
     `of_flow`: other fields of the flow; its `query`, where the source is more than a name.
@@ -137,22 +239,22 @@ def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Loc
     nulls, null_columns = _null_updates(given, where)
     system = _system_sequence(given, where)
     spec = ChangeSpec(
-        source=_name("source", given["source"], where),
-        keys=_keys(given["keys"], where),
-        sequence_by=expression("sequence_by", given["sequence_by"], where, needed=True),
-        scd_type=2 if system is not None else _scd_type(given["stored_as_scd_type"], where),
+        source=_name("source", given.source, where),
+        keys=_keys(given.keys, where),
+        sequence_by=expression("sequence_by", given.sequence_by, where, needed=True),
+        scd_type=2 if system is not None else _scd_type(given.stored_as_scd_type, where),
         system_sequence_by=system,
-        apply_as_deletes=expression("apply_as_deletes", given["apply_as_deletes"], where),
-        apply_as_truncates=expression("apply_as_truncates", given["apply_as_truncates"], where),
-        column_list=columns("column_list", given["column_list"], where),
-        except_column_list=columns("except_column_list", given["except_column_list"], where),
-        track_history_column_list=columns("track_history_column_list", given["track_history_column_list"], where),
-        track_history_except_column_list=columns("track_history_except_column_list", given["track_history_except_column_list"], where),
+        apply_as_deletes=expression("apply_as_deletes", given.apply_as_deletes, where),
+        apply_as_truncates=expression("apply_as_truncates", given.apply_as_truncates, where),
+        column_list=columns("column_list", given.column_list, where),
+        except_column_list=columns("except_column_list", given.except_column_list, where),
+        track_history_column_list=columns("track_history_column_list", given.track_history_column_list, where),
+        track_history_except_column_list=columns("track_history_except_column_list", given.track_history_except_column_list, where),
         ignore_null_updates=nulls,
         ignore_null_columns=null_columns,
-        columns_to_update=plain_column("columns_to_update", given["columns_to_update"], where),
-        where=expression("where", given.get("where"), where),
-        once=_switch("once", given["once"], where),
+        columns_to_update=plain_column("columns_to_update", given.columns_to_update, where),
+        where=expression("where", given.where, where),
+        once=_switch("once", given.once, where),
     )
     _add(spec, target, name, where, **of_flow)
 
@@ -257,13 +359,13 @@ def _check_together(spec: ChangeSpec, where: Location) -> None:
             raise _contradiction(f"the key column {key[0]!r} is not among the columns of the target", where, "Keys are always kept.")
 
 
-def _null_updates(given: Mapping[str, Any], where: Location) -> tuple[NullUpdates, tuple[ColumnPath, ...]]:
+def _null_updates(given: ChangeArguments, where: Location) -> tuple[NullUpdates, tuple[ColumnPath, ...]]:
     """The three forms of ignore_null_updates: all leaves, the listed ones, all but the listed ones; False and None mean none."""
-    everything = given["ignore_null_updates"]
+    everything = given.ignore_null_updates
     if not (everything is None or isinstance(everything, bool)):
         raise invalid(f"ignore_null_updates must be True or False, got {everything!r}", where, "Name columns in its lists.")
     names = ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list")
-    listed, left_out = (columns(name, given[name], where, nested=True) for name in names)
+    listed, left_out = (columns(name, getattr(given, name), where, nested=True) for name in names)
     if listed is not None and left_out is not None:
         raise _contradiction(f"{names[0]} and {names[1]} exclude each other", where, "Keep one of them.")
     if everything and (listed is not None or left_out is not None):
@@ -302,9 +404,9 @@ def _keys(value: Any, where: Location) -> tuple[ColumnPath, ...]:
     return found
 
 
-def _system_sequence(given: Mapping[str, Any], where: Location) -> Any:
+def _system_sequence(given: ChangeArguments, where: Location) -> Any:
     """What orders the events by when they became known; None unless the table is bitemporal (BT-1)."""
-    system, bitemporal = given.get("system_sequence_by"), _is_bitemporal(given["stored_as_scd_type"])
+    system, bitemporal = given.system_sequence_by, _is_bitemporal(given.stored_as_scd_type)
     if bitemporal and system is None:
         todo = "Write system_sequence_by: the column that says when an event became known."
         raise _contradiction('stored_as_scd_type="bitemporal" needs system_sequence_by', where, todo)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location, function_location
 from lakelet.base.names import TableName, split_name
+from lakelet.language.argument_types import Columns, Expression, F, Rules, Schema, Settings
 from lakelet.language.arguments import invalid, settings, text, texts
 from lakelet.language.decorated import PENDING, check_no_parameters, function_name, unwrapped, wrapper
 from lakelet.language.expectations import rules_of
 from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import active_registry
-from lakelet.language.replacing import ARGUMENTS, replacement
+from lakelet.language.replacing import replacement
 from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql_text.tokens import may_have
 from lakelet.language.unsupported import STRICT_POLICY, unsupported
@@ -21,90 +23,106 @@ from lakelet.language.unsupported import STRICT_POLICY, unsupported
 _MORE_THAN_TYPES = ("GENERATED", "CONSTRAINT", "DEFAULT", "PRIMARY", "FOREIGN", "REFERENCES", "UNIQUE", "MASK")
 
 
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What a table or view is declared with, but for its name: the arguments of the functions below, as the user gave them."""
+
+    comment: Any = None
+    spark_conf: Any = None
+    table_properties: Any = None
+    partition_cols: Any = None
+    cluster_by: Any = None
+    cluster_by_auto: Any = False
+    schema: Any = None
+    path: Any = None
+    row_filter: Any = None
+    private: Any = False
+    refresh_policy: Any = None
+    replace_using: Any = None
+    replace_where: Any = None
+    sequence_by: Any = None
+
+
 def _dataset(
-    kind: Kind,
-    name: str | None,
-    where: Location,
-    expectations: Sequence[Expectation],
-    options: Mapping[str, Any],
-    filled: tuple[Any, ...] = (),
+    kind: Kind, name: Any, where: Location, expectations: Sequence[Expectation], given: _Options, filled: tuple[Any, ...] = ()
 ) -> TableName:
-    """Record a dataset. `filled`: the columns that its own query gets besides those that it returns."""
+    """Record a dataset and return its full name. `filled`: the columns that its own query gets besides those that it returns.
+
+    Raises ARGUMENT_INVALID or PROTECTION_REFUSED.
+    """
     registry = active_registry()
-    options = dict(options)
-    if options.pop("row_filter", None):
+    if given.row_filter:
         raise LakeletError(
             "PROTECTION_REFUSED",
             "row_filter would not be applied: rows would be shown that it hides",
             where=where,
             todo="Leave it out where the data may be seen.",
         )
-    if options.pop("path", None):
+    if given.path:
         registry.note("path has no effect here: the table lies in the storage, and is read by its name", where)
-    if options.pop("cluster_by_auto", False):
+    if given.cluster_by_auto:
         registry.note("cluster_by_auto has no effect here: there is no background optimisation", where)
-    policy = options.pop("refresh_policy", None)
-    if policy not in (None, "auto", "full", "incremental", "incremental_strict"):
-        raise invalid(f"refresh_policy {policy!r} is none of auto, incremental, incremental_strict, full", where)
-    if policy in ("incremental", "incremental_strict"):
+    if given.refresh_policy not in (None, "auto", "full", "incremental", "incremental_strict"):
+        raise invalid(f"refresh_policy {given.refresh_policy!r} is none of auto, incremental, incremental_strict, full", where)
+    if given.refresh_policy in ("incremental", "incremental_strict"):
         why = "nothing is recomputed that is known to be unchanged, whatever the policy"
-        strict = STRICT_POLICY if policy == "incremental_strict" else ""
-        registry.note(f"refresh_policy='{policy}' has no effect here: {why}{strict}", where)
+        strict = STRICT_POLICY if given.refresh_policy == "incremental_strict" else ""
+        registry.note(f"refresh_policy='{given.refresh_policy}' has no effect here: {why}{strict}", where)
     full = registry.resolve(text("name", name, where) or "", where)
-    if options.get("partition_cols") and options.get("cluster_by"):
+    if given.partition_cols and given.cluster_by:
         raise invalid("partition_cols and cluster_by exclude each other", where, "Keep one of them.")
-    declared, computed = _schema(options.pop("schema", None), where)
+    declared, computed = _schema(given.schema, where)
     schema, limits = without_lengths(declared, where)
     registry.add_dataset(
         Dataset(
             name=full,
             kind=kind,
             where=where,
-            comment=text("comment", options.pop("comment", None), where),
-            spark_conf=settings("spark_conf", options.pop("spark_conf", None), where),
-            table_properties=settings("table_properties", options.pop("table_properties", None), where),
-            partition_cols=texts("partition_cols", options.pop("partition_cols", None), where),
-            cluster_by=texts("cluster_by", options.pop("cluster_by", None), where),
+            comment=text("comment", given.comment, where),
+            spark_conf=settings("spark_conf", given.spark_conf, where),
+            table_properties=settings("table_properties", given.table_properties, where),
+            partition_cols=texts("partition_cols", given.partition_cols, where),
+            cluster_by=texts("cluster_by", given.cluster_by, where),
             schema=schema,
             computed=computed,
             identities=tuple(column for column in (*computed, *filled) if column.identity is not None),
-            always_whole=policy == "full",
-            private=bool(options.pop("temporary", False)) | bool(options.pop("private", False)),
+            always_whole=given.refresh_policy == "full",
+            private=bool(given.private),
             expectations=(*limits, *expectations),
         )
     )
-    if options:
-        raise KeyError(f"options without a meaning: {sorted(options)}")
     return full
 
 
-def _declare(kind: Kind, function: Any, options: Mapping[str, Any]) -> Any:
+def _declare(kind: Kind, function: F | None, name: Any, given: _Options) -> F | Callable[[F], F]:
     """Decorator with and without parentheses, and plain call `dlt.table(func, name="x")`."""
     if function is None:
-        return lambda given: _declare(kind, given, options)
+        return lambda decorated: _declared(kind, decorated, name, given)
+    return _declared(kind, function, name, given)
+
+
+def _declared(kind: Kind, function: F, name: Any, given: _Options) -> F:
     if not callable(function):
         raise RuntimeError(
             f"the first positional argument of a dataset decorator is the query function, got {function!r}; "
             "pass everything else by name, e.g. @dlt.table(name=...)"
         )
-    options = dict(options)
     where = function_location(function)
     check_no_parameters(function, where)
-    name = options.pop("name", None)
     if name is None:
         name = function_name(function, "dataset", where)
-    replaces = replacement({key: options.pop(key, None) for key in ARGUMENTS}, where)
+    replaces = replacement(given.replace_where, given.replace_using, given.sequence_by, where)
     if replaces is not None:
         kind = Kind.STREAMING_TABLE
-    options["schema"], computed = _columns(options.get("schema"), where)
-    full = _dataset(kind, name, where, getattr(function, PENDING, ()), options, computed)
+    schema, computed = _columns(given.schema, where)
+    full = _dataset(kind, name, where, getattr(function, PENDING, ()), replace(given, schema=schema), computed)
     query = unwrapped(function)
     if computed:
         from lakelet.language.sql.inpython import computing
 
         query = computing(query, computed, where)
     active_registry().add_flow(Flow(name=str(full), target=full, query=query, where=where, default=True, replaces=replaces))
-    return wrapper(query, full)
+    return wrapper(query, full)  # type: ignore[return-value]
 
 
 def _schema(value: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
@@ -123,92 +141,217 @@ def _columns(schema: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
 
 
 def table(
-    query_function: Callable[[], Any] | None = None,
+    query_function: F | None = None,
     name: str | None = None,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
-    table_properties: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
+    table_properties: Settings | None = None,
     partition_cols: Sequence[str] | None = None,
     path: str | None = None,
-    schema: Any = None,
+    schema: Schema | None = None,
     temporary: bool = False,
     cluster_by: Sequence[str] | None = None,
     row_filter: str | None = None,
     cluster_by_auto: bool = False,
     private: bool = False,
-    replace_using: Any = None,
-    replace_where: Any = None,
-    sequence_by: Any = None,
-) -> Any:
-    """`dlt.table`: a streaming table if the query is a stream, else a materialized view (DS-3)."""
-    options = {k: v for k, v in locals().items() if k != "query_function"}
-    return _declare(Kind.TABLE, query_function, options)
+    replace_using: Columns | None = None,
+    replace_where: Expression | None = None,
+    sequence_by: Expression | None = None,
+) -> F | Callable[[F], F]:
+    """Declare a table: a streaming table if the query is a stream, else a materialized view (DS-3).
+
+    The decorator of `import dlt`, with and without parentheses.
+
+    Args:
+        query_function: the decorated function, which takes no argument and returns a DataFrame.
+        name: of the table, with one, two or three parts; the function's name by default.
+        comment: text that catalogs, reports and the page show with the table.
+        spark_conf: settings of Spark while this query runs.
+        table_properties: properties of the Delta table, and settings `pipelines.*`.
+        partition_cols: columns whose values become folders; not together with `cluster_by`.
+        path: has no effect here, with a notice: the table lies in the storage of the pipeline.
+        schema: columns and their types, as a StructType or as DDL text. The text may hold generated columns, constraints and comments.
+        temporary: the older name of `private`.
+        cluster_by: columns by which `lakelet maintain` sorts the files.
+        row_filter: refused: rows would be shown that the filter hides.
+        cluster_by_auto: has no effect here, with a notice: nothing optimises tables in the background.
+        private: the table is stored for the pipeline only; no other one finds it in the catalog.
+        replace_using: columns whose values name the stored rows that a new row replaces; together with `sequence_by`.
+        replace_where: condition of the stored rows that the result of the query replaces.
+        sequence_by: what orders the rows with equal values of `replace_using`.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
+    """
+    given = _Options(
+        comment=comment,
+        spark_conf=spark_conf,
+        table_properties=table_properties,
+        partition_cols=partition_cols,
+        path=path,
+        schema=schema,
+        cluster_by=cluster_by,
+        row_filter=row_filter,
+        cluster_by_auto=cluster_by_auto,
+        replace_using=replace_using,
+        replace_where=replace_where,
+        sequence_by=sequence_by,
+        private=private or temporary,
+    )
+    return _declare(Kind.TABLE, query_function, name, given)
 
 
 def create_table_decorator(
-    query_function: Callable[[], Any] | None = None,
+    query_function: F | None = None,
     name: str | None = None,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
-    table_properties: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
+    table_properties: Settings | None = None,
     partition_cols: Sequence[str] | None = None,
     path: str | None = None,
-    schema: Any = None,
+    schema: Schema | None = None,
     temporary: bool = False,
     cluster_by: Sequence[str] | None = None,
     row_filter: str | None = None,
-) -> Any:
-    """`dlt.create_table`: the old name of `dlt.table`."""
-    options = {k: v for k, v in locals().items() if k != "query_function"}
-    return _declare(Kind.TABLE, query_function, options)
+) -> F | Callable[[F], F]:
+    """Declare a table: `dlt.create_table`, the old name of `dlt.table` (DS-3).
+
+    The arguments are those of `dlt.table`.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
+    """
+    given = _Options(
+        comment=comment,
+        spark_conf=spark_conf,
+        table_properties=table_properties,
+        partition_cols=partition_cols,
+        path=path,
+        schema=schema,
+        cluster_by=cluster_by,
+        row_filter=row_filter,
+        private=temporary,
+    )
+    return _declare(Kind.TABLE, query_function, name, given)
 
 
 def streaming_table(
-    query_function: Callable[[], Any] | None = None,
+    query_function: F | None = None,
     name: str | None = None,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
-    table_properties: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
+    table_properties: Settings | None = None,
     path: str | None = None,
     partition_cols: Sequence[str] | None = None,
     cluster_by_auto: bool = False,
     cluster_by: Sequence[str] | None = None,
-    schema: Any = None,
+    schema: Schema | None = None,
     row_filter: str | None = None,
     private: bool = False,
-    replace_using: Any = None,
-    replace_where: Any = None,
-    sequence_by: Any = None,
+    replace_using: Columns | None = None,
+    replace_where: Expression | None = None,
+    sequence_by: Expression | None = None,
     format: str | None = None,
     temporary: bool = False,
-) -> Any:
-    """`dp.table`: a streaming table; a materialized view if its query is a batch, as the templates of Databricks have it."""
-    options = {k: v for k, v in locals().items() if k not in ("query_function", "format")}
+) -> F | Callable[[F], F]:
+    """Declare a streaming table from the streaming query that the decorated function returns (DS-3).
+
+    The decorator of `pyspark.pipelines`, with and without parentheses. A query that is a batch makes a materialized view, as the templates
+    of Databricks have it.
+
+    Args:
+        query_function: the decorated function, which takes no argument and returns a DataFrame.
+        name: of the table, with one, two or three parts; the function's name by default.
+        comment: text that catalogs, reports and the page show with the table.
+        spark_conf: settings of Spark while this query runs.
+        table_properties: properties of the Delta table, and settings `pipelines.*`.
+        path: has no effect here, with a notice: the table lies in the storage of the pipeline.
+        partition_cols: columns whose values become folders; not together with `cluster_by`.
+        cluster_by_auto: has no effect here, with a notice: nothing optimises tables in the background.
+        cluster_by: columns by which `lakelet maintain` sorts the files.
+        schema: columns and their types, as a StructType or as DDL text. The text may hold generated columns, constraints and comments.
+        row_filter: refused: rows would be shown that the filter hides.
+        private: the table is stored for the pipeline only; no other one finds it in the catalog.
+        replace_using: columns whose values name the stored rows that a new row replaces; together with `sequence_by`.
+        replace_where: condition of the stored rows that the result of the query replaces.
+        sequence_by: what orders the rows with equal values of `replace_using`.
+        format: `delta`, the only one.
+        temporary: the older name of `private`.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
+    """
     _delta_only(format)
-    return _declare(Kind.TABLE, query_function, options)
+    given = _Options(
+        comment=comment,
+        spark_conf=spark_conf,
+        table_properties=table_properties,
+        path=path,
+        partition_cols=partition_cols,
+        cluster_by_auto=cluster_by_auto,
+        cluster_by=cluster_by,
+        schema=schema,
+        row_filter=row_filter,
+        replace_using=replace_using,
+        replace_where=replace_where,
+        sequence_by=sequence_by,
+        private=private or temporary,
+    )
+    return _declare(Kind.TABLE, query_function, name, given)
 
 
 def materialized_view(
-    query_function: Callable[[], Any] | None = None,
+    query_function: F | None = None,
     name: str | None = None,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
-    table_properties: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
+    table_properties: Settings | None = None,
     path: str | None = None,
     partition_cols: Sequence[str] | None = None,
     cluster_by_auto: bool = False,
     cluster_by: Sequence[str] | None = None,
-    schema: Any = None,
+    schema: Schema | None = None,
     refresh_policy: str | None = None,
     row_filter: str | None = None,
     private: bool = False,
     format: str | None = None,
     temporary: bool = False,
-) -> Any:
-    """`dp.materialized_view`: a table that equals the result of its batch query after every update."""
-    options = {k: v for k, v in locals().items() if k not in ("query_function", "format")}
+) -> F | Callable[[F], F]:
+    """Declare a table that equals the result of its batch query after every update (DS-4).
+
+    A decorator, with and without parentheses.
+
+    Args:
+        query_function: the decorated function, which takes no argument and returns a DataFrame.
+        name: of the table, with one, two or three parts; the function's name by default.
+        comment: text that catalogs, reports and the page show with the table.
+        spark_conf: settings of Spark while this query runs.
+        table_properties: properties of the Delta table, and settings `pipelines.*`.
+        path: has no effect here, with a notice: the table lies in the storage of the pipeline.
+        partition_cols: columns whose values become folders; not together with `cluster_by`.
+        cluster_by_auto: has no effect here, with a notice: nothing optimises tables in the background.
+        cluster_by: columns by which `lakelet maintain` sorts the files.
+        schema: columns and their types, as a StructType or as DDL text. The text may hold generated columns, constraints and comments.
+        refresh_policy: `auto`, or `full` to recompute the whole result each time; `incremental` and `incremental_strict` get a notice.
+        row_filter: refused: rows would be shown that the filter hides.
+        private: the table is stored for the pipeline only; no other one finds it in the catalog.
+        format: `delta`, the only one.
+        temporary: the older name of `private`.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
+    """
     _delta_only(format)
-    return _declare(Kind.MATERIALIZED_VIEW, query_function, options)
+    given = _Options(
+        comment=comment,
+        spark_conf=spark_conf,
+        table_properties=table_properties,
+        path=path,
+        partition_cols=partition_cols,
+        cluster_by_auto=cluster_by_auto,
+        cluster_by=cluster_by,
+        schema=schema,
+        refresh_policy=refresh_policy,
+        row_filter=row_filter,
+        private=private or temporary,
+    )
+    return _declare(Kind.MATERIALIZED_VIEW, query_function, name, given)
 
 
 def _delta_only(format: str | None) -> None:
@@ -217,15 +360,26 @@ def _delta_only(format: str | None) -> None:
 
 
 def view(
-    query_function: Callable[[], Any] | None = None,
+    query_function: F | None = None,
     name: str | None = None,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
-) -> Any:
-    """`dlt.view` / `temporary_view`: a named query of the pipeline, never stored."""
+    spark_conf: Settings | None = None,
+) -> F | Callable[[F], F]:
+    """Declare a named query of the pipeline that is never stored (DS-1).
+
+    A decorator, with and without parentheses.
+
+    Args:
+        query_function: the decorated function, which takes no argument and returns a DataFrame.
+        name: of the view, one part; the function's name by default.
+        comment: text that reports and the page show with the view.
+        spark_conf: settings of Spark while this query is read.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type, or a name with a catalog or schema.
+    """
     if isinstance(name, str):
         _single_part(name, caller_location())
-    return _declare(Kind.VIEW, query_function, {"name": name, "comment": comment, "spark_conf": spark_conf})
+    return _declare(Kind.VIEW, query_function, name, _Options(comment=comment, spark_conf=spark_conf))
 
 
 def _single_part(name: str, where: Location) -> None:
@@ -244,14 +398,14 @@ def _single_part(name: str, where: Location) -> None:
 def create_streaming_table(
     name: str,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
-    table_properties: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
+    table_properties: Settings | None = None,
     partition_cols: Sequence[str] | None = None,
     path: str | None = None,
-    schema: Any = None,
-    expect_all: Mapping[str, Any] | None = None,
-    expect_all_or_drop: Mapping[str, Any] | None = None,
-    expect_all_or_fail: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
+    expect_all: Rules | None = None,
+    expect_all_or_drop: Rules | None = None,
+    expect_all_or_fail: Rules | None = None,
     cluster_by: Sequence[str] | None = None,
     row_filter: str | None = None,
     cluster_by_auto: bool = False,
@@ -259,14 +413,45 @@ def create_streaming_table(
     format: str | None = None,
     temporary: bool = False,
 ) -> None:
-    """A streaming table without a query of its own: append flows write to it (DS-5)."""
+    """Declare a streaming table without a query of its own: append flows or change flows write to it (DS-5).
+
+    Args:
+        name: of the table, with one, two or three parts.
+        comment: text that catalogs, reports and the page show with the table.
+        spark_conf: settings of Spark while this query runs.
+        table_properties: properties of the Delta table, and settings `pipelines.*`.
+        partition_cols: columns whose values become folders; not together with `cluster_by`.
+        path: has no effect here, with a notice: the table lies in the storage of the pipeline.
+        schema: columns and their types, as a StructType or as DDL text. The text may hold generated columns, constraints and comments.
+        expect_all: expectations whose violations are counted.
+        expect_all_or_drop: expectations whose violations are left out and counted.
+        expect_all_or_fail: expectations whose violations fail the flow.
+        cluster_by: columns by which `lakelet maintain` sorts the files.
+        row_filter: refused: rows would be shown that the filter hides.
+        cluster_by_auto: has no effect here, with a notice: nothing optimises tables in the background.
+        private: the table is stored for the pipeline only; no other one finds it in the catalog.
+        format: `delta`, the only one.
+        temporary: the older name of `private`.
+
+    Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
+    """
     where = caller_location()
-    given = dict(locals())
-    rules = [
-        expectation
-        for key, action in (("expect_all", Action.WARN), ("expect_all_or_drop", Action.DROP), ("expect_all_or_fail", Action.FAIL))
-        for expectation in rules_of(given[key] or {}, action, where)
-    ]
     _delta_only(format)
-    skip = ("name", "where", "expect_all", "expect_all_or_drop", "expect_all_or_fail", "format")
-    _dataset(Kind.STREAMING_TABLE, name, where, rules, {k: v for k, v in given.items() if k not in skip})
+    given = _Options(
+        comment=comment,
+        spark_conf=spark_conf,
+        table_properties=table_properties,
+        partition_cols=partition_cols,
+        path=path,
+        schema=schema,
+        cluster_by=cluster_by,
+        row_filter=row_filter,
+        cluster_by_auto=cluster_by_auto,
+        private=private or temporary,
+    )
+    rules = [
+        *rules_of(expect_all or {}, Action.WARN, where),
+        *rules_of(expect_all_or_drop or {}, Action.DROP, where),
+        *rules_of(expect_all_or_fail or {}, Action.FAIL, where),
+    ]
+    _dataset(Kind.STREAMING_TABLE, name, where, rules, given)

@@ -6,35 +6,42 @@ Here they are declared; `update.hook_runner` calls them.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from lakelet.base.errors import Location
 from lakelet.base.locations import function_location
+from lakelet.language.argument_types import F
 from lakelet.language.arguments import invalid
 from lakelet.language.model import Hook
 from lakelet.language.registry import active_registry
 
 
-def on_event_hook(user_event_hook_fn: Any = None, max_allowable_consecutive_failures: int | None = None) -> Any:
-    """Have the decorated function called with each event, a dictionary whose `details` are parsed; works with and without parentheses.
+def on_event_hook(user_event_hook_fn: F | None = None, max_allowable_consecutive_failures: int | None = None) -> F | Callable[[F], F]:
+    """Have the decorated function called with each event of an update, a dictionary whose `details` are parsed (RE-17).
+
+    A decorator, with and without parentheses.
 
     Args:
         user_event_hook_fn: the function, when the decorator is written without parentheses.
         max_allowable_consecutive_failures: the hook is disabled when it fails more often than this in a row; None means never.
 
-    Returns the function itself. Raises ARGUMENT_INVALID unless the function takes exactly one argument.
+    Raises ARGUMENT_INVALID unless the function takes exactly one argument.
     """
     if user_event_hook_fn is None:
-        return lambda function: on_event_hook(function, max_allowable_consecutive_failures)
-    where = function_location(user_event_hook_fn)
-    _check(user_event_hook_fn, where)
-    allowed = max_allowable_consecutive_failures
+        return lambda function: _declared(function, max_allowable_consecutive_failures)
+    return _declared(user_event_hook_fn, max_allowable_consecutive_failures)
+
+
+def _declared(hook: F, allowed: int | None) -> F:
+    where = function_location(hook)
+    _check(hook, where)
     if allowed is not None and (isinstance(allowed, bool) or not isinstance(allowed, int) or allowed < 0):
         todo = "Give a number from 0 on, or None for no limit."
         raise invalid(f"max_allowable_consecutive_failures is {allowed!r}", where, todo)
-    name = getattr(user_event_hook_fn, "__name__", type(user_event_hook_fn).__name__)
-    active_registry().add_hook(Hook(name, user_event_hook_fn, where, allowed))
-    return user_event_hook_fn
+    name = getattr(hook, "__name__", type(hook).__name__)
+    active_registry().add_hook(Hook(name, hook, where, allowed))
+    return hook
 
 
 def _check(function: Any, where: Location) -> None:

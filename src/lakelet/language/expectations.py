@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location
 from lakelet.base.raised import line_of_text
+from lakelet.language.argument_types import Expression, F, Rules
 from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND, NO_RULES, NO_RULES_TODO, PENDING, RULELESS, wrapper
 from lakelet.language.model import Action, Expectation
 from lakelet.language.registry import active_registry
 from lakelet.language.sql_text.spark_words import in_words_of_spark, written_text
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def rules_of(rules: Any, action: Action, where: Location) -> list[Expectation]:
@@ -54,25 +53,69 @@ def _expecting(expectations: Sequence[Expectation]) -> Callable[[F], F]:
     return attach
 
 
-def _single(action: Action) -> Callable[..., Callable[[F], F]]:
-    def decorator(name: str | None = None, inv: Any = None, *, description: str | None = None, constraint: Any = None) -> Callable[[F], F]:
-        where = caller_location()
-        label, rule = name if name is not None else description, inv if inv is not None else constraint
-        return _expecting([_rule(label, rule, action, where)])
-
-    return decorator
+def _single(action: Action, name: Any, inv: Any, description: Any, constraint: Any) -> Callable[[F], F]:
+    label, rule = name if name is not None else description, inv if inv is not None else constraint
+    return _expecting([_rule(label, rule, action, caller_location())])
 
 
-def _several(action: Action) -> Callable[[Mapping[str, Any]], Callable[[F], F]]:
-    def decorator(expectations: Mapping[str, Any]) -> Callable[[F], F]:
-        return _expecting(rules_of(expectations, action, caller_location()))
+def expect(
+    name: str | None = None, inv: Expression | None = None, *, description: str | None = None, constraint: Expression | None = None
+) -> Callable[[F], F]:
+    """Count the rows that break a constraint, and keep them (EP-3).
 
-    return decorator
+    Args:
+        name: of the expectation, as reports show it.
+        inv: the constraint: a boolean expression over the columns of the dataset. A row for which it is NULL breaks it.
+        description: what the rule is for; the name, where none is given.
+        constraint: another name of `inv`.
+
+    Raises ARGUMENT_INVALID for a name that is no text, or a constraint that is neither text nor a Column.
+    """
+    return _single(Action.WARN, name, inv, description, constraint)
 
 
-expect = _single(Action.WARN)
-expect_or_drop = _single(Action.DROP)
-expect_or_fail = _single(Action.FAIL)
-expect_all = _several(Action.WARN)
-expect_all_or_drop = _several(Action.DROP)
-expect_all_or_fail = _several(Action.FAIL)
+def expect_or_drop(
+    name: str | None = None, inv: Expression | None = None, *, description: str | None = None, constraint: Expression | None = None
+) -> Callable[[F], F]:
+    """Leave out the rows that break a constraint, and count them (EP-3).
+
+    The arguments and errors are those of `expect`.
+    """
+    return _single(Action.DROP, name, inv, description, constraint)
+
+
+def expect_or_fail(
+    name: str | None = None, inv: Expression | None = None, *, description: str | None = None, constraint: Expression | None = None
+) -> Callable[[F], F]:
+    """Fail the flow when a row breaks a constraint; nothing of the batch is written (EP-3).
+
+    The arguments and errors are those of `expect`.
+    """
+    return _single(Action.FAIL, name, inv, description, constraint)
+
+
+def expect_all(expectations: Rules) -> Callable[[F], F]:
+    """Count the rows that break one of several constraints, and keep them (EP-3).
+
+    Args:
+        expectations: names of expectations to their constraints.
+
+    Raises ARGUMENT_INVALID for anything but a dictionary of names and constraints.
+    """
+    return _expecting(rules_of(expectations, Action.WARN, caller_location()))
+
+
+def expect_all_or_drop(expectations: Rules) -> Callable[[F], F]:
+    """Leave out the rows that break one of several constraints, and count them (EP-3).
+
+    The argument and errors are those of `expect_all`.
+    """
+    return _expecting(rules_of(expectations, Action.DROP, caller_location()))
+
+
+def expect_all_or_fail(expectations: Rules) -> Callable[[F], F]:
+    """Fail the flow when a row breaks one of several constraints (EP-3).
+
+    The argument and errors are those of `expect_all`.
+    """
+    return _expecting(rules_of(expectations, Action.FAIL, caller_location()))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location, function_location
+from lakelet.language.argument_types import F, Settings
 from lakelet.language.arguments import invalid, refuse_given, settings, text
 from lakelet.language.decorated import (
     BOUND,
@@ -22,20 +23,26 @@ from lakelet.language.decorated import (
 from lakelet.language.model import Flow, Replacement
 from lakelet.language.registry import active_registry
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 def append_flow(
-    name: Any = None,
+    name: str | None = None,
     target: str | None = None,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
     once: bool = False,
     import_checkpoint: Any = None,
 ) -> Callable[[F], F]:
-    """Declare the decorated function as a flow that appends to the streaming table or sink `target`.
+    """Declare the decorated function as a flow that appends to the streaming table or sink `target` (DS-9).
 
-    `once`: its query is a batch, appended one time until a full refresh (DS-9).
+    Args:
+        name: of the flow; the function's name by default.
+        target: name of a table of `create_streaming_table`, or of a sink.
+        comment: text that reports show with the flow.
+        spark_conf: settings of Spark while the flow runs.
+        once: its query is a batch, which is appended one time until a full refresh.
+        import_checkpoint: refused: checkpoints of other systems are not read.
+
+    Raises ARGUMENT_INVALID for a missing target or a value of the wrong type, NOT_SUPPORTED_YET for `import_checkpoint`.
     """
     where = caller_location()
     if not isinstance(once, bool):
@@ -46,13 +53,16 @@ def append_flow(
 
 def append_flow_into(
     target: str | None = None,
-    name: Any = None,
+    name: str | None = None,
     once: bool = False,
-    spark_conf: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
     comment: str | None = None,
     import_checkpoint: Any = None,
 ) -> Callable[[F], F]:
-    """`dp.append_flow`: the same, its first argument is the target."""
+    """Declare the decorated function as a flow that appends to the streaming table or sink `target` (DS-9).
+
+    The arguments and errors are those of `dlt.append_flow`; `pyspark.pipelines` has the target first.
+    """
     return append_flow(name, target, comment, spark_conf, once, import_checkpoint)
 
 
@@ -60,9 +70,18 @@ append_flow_into.__name__ = append_flow_into.__qualname__ = "append_flow"
 
 
 def update_flow(
-    target: str | None = None, name: Any = None, spark_conf: Mapping[str, Any] | None = None, comment: str | None = None
+    target: str | None = None, name: str | None = None, spark_conf: Settings | None = None, comment: str | None = None
 ) -> Callable[[F], F]:
-    """Declare the decorated function as a flow that sends a sink the rows of its result that changed (SK-8)."""
+    """Declare the decorated function as a flow that sends a sink the rows of its result that changed (SK-8).
+
+    Args:
+        target: name of a sink.
+        name: of the flow; the function's name by default.
+        spark_conf: settings of Spark while the flow runs.
+        comment: text that reports show with the flow.
+
+    Raises ARGUMENT_INVALID for a missing target or a value of the wrong type.
+    """
     return flow_into("update_flow", target, name, caller_location(), {"comment": comment, "spark_conf": spark_conf})
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND
 from lakelet.language.registry import active_reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _MOVE = "Move the call into the function that returns the dataset's DataFrame."
 _READ_TABLE = " Code outside of functions reads tables, as the last update has left them, with spark.read.table(name)."
@@ -22,14 +25,25 @@ def _reader_or_error(call: str) -> Any:
     return reader
 
 
-def read(name: str) -> Any:
-    """Batch DataFrame of a dataset of this pipeline, or of a table from outside."""
-    return _reader_or_error("dlt.read").batch(_dataset_name("dlt.read", name))
+def read(name: str) -> DataFrame:
+    """Return the batch DataFrame of a dataset of this pipeline, or of a table from outside (DS-19).
+
+    Args:
+        name: of the dataset or table, with one, two or three parts.
+
+    Raises OUTSIDE_PIPELINE where no function of a dataset is running, ARGUMENT_INVALID for a name that is no text.
+    """
+    frame: DataFrame = _reader_or_error("dlt.read").batch(_dataset_name("dlt.read", name))
+    return frame
 
 
-def read_stream(name: str) -> Any:
-    """Streaming DataFrame of a dataset of this pipeline, or of a table from outside."""
-    return _reader_or_error("dlt.read_stream").stream(_dataset_name("dlt.read_stream", name), {})
+def read_stream(name: str) -> DataFrame:
+    """Return the streaming DataFrame of a dataset of this pipeline, or of a table from outside (DS-19).
+
+    The argument and errors are those of `read`.
+    """
+    frame: DataFrame = _reader_or_error("dlt.read_stream").stream(_dataset_name("dlt.read_stream", name), {})
+    return frame
 
 
 def _dataset_name(call: str, name: Any) -> str:
@@ -41,4 +55,4 @@ def _dataset_name(call: str, name: Any) -> str:
 
 
 def enable_local_execution() -> None:
-    """`dlt.enable_local_execution` of the published stub: nothing to do, the module's functions work here."""
+    """Do nothing: the functions of this module work outside of Databricks here."""

@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
+from lakelet.language.argument_types import Columns, Expression, F, Settings
 from lakelet.language.arguments import invalid
 from lakelet.language.column_arguments import columns, expression
 from lakelet.language.flows import flow_into
 from lakelet.language.model import Definitions, Replacement
 from lakelet.language.registry import Notice
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-ARGUMENTS = ("replace_where", "replace_using", "sequence_by")
-"""The arguments of a table that say what its query's rows replace."""
-
 
 def replace_flow(
     target: str | None = None,
-    replace_using: Any = None,
-    sequence_by: Any = None,
-    name: Any = None,
+    replace_using: Columns | None = None,
+    sequence_by: Expression | None = None,
+    name: str | None = None,
     comment: str | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
+    spark_conf: Settings | None = None,
 ) -> Callable[[F], F]:
     """Declare the decorated function as a flow whose rows replace those of the streaming table `target` with the same keys (RP-2).
 
-    `replace_using`: the key columns; `sequence_by`: orders the rows of a key, SQL text or a Column. Raises ARGUMENT_INVALID.
+    Args:
+        target: name of a table that `create_streaming_table` declares.
+        replace_using: the key columns; the stored rows with the key of a new row go.
+        sequence_by: what orders the rows of a key; the last one stays.
+        name: of the flow; the function's name by default.
+        comment: text that reports show with the flow.
+        spark_conf: settings of Spark while the flow runs.
+
+    Raises ARGUMENT_INVALID for a missing argument, a value of the wrong type or a column that is named twice.
     """
     where = caller_location()
     if replace_using is None:
         raise invalid("replace_flow needs replace_using", where, 'Write replace_using=["id"]: the columns whose rows go together.')
-    replaces = replacement({"replace_using": replace_using, "sequence_by": sequence_by}, where)
+    replaces = replacement(None, replace_using, sequence_by, where)
     return flow_into("replace_flow", target, name, where, {"comment": comment, "spark_conf": spark_conf}, replaces=replaces)
 
 
-def replacement(given: Mapping[str, Any], where: Location) -> Replacement | None:
-    """What the `ARGUMENTS` of a table or flow say; None where none is given. Raises ARGUMENT_INVALID."""
-    condition, using, sequence = (given.get(name) for name in ARGUMENTS)
+def replacement(condition: Any, using: Any, sequence: Any, where: Location) -> Replacement | None:
+    """Return what `replace_where`, `replace_using` and `sequence_by` of a table or flow say; None where none is given.
+
+    Raises ARGUMENT_INVALID.
+    """
     if condition is not None and (using is not None or sequence is not None):
         raise invalid("replace_where and replace_using exclude each other", where, "Keep one of them.")
     if condition is not None:
@@ -91,4 +97,4 @@ def replacing_notices(found: Definitions) -> Iterator[Notice]:
             yield Notice(f"{target.name} has rules and a REPLACE WHERE flow: they count here, Databricks refuses them", target.where)
 
 
-__all__ = ["ARGUMENTS", "replace_flow", "replacement", "replacing_notices", "replacing_problems"]
+__all__ = ["replace_flow", "replacement", "replacing_notices", "replacing_problems"]

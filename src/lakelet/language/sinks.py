@@ -13,6 +13,7 @@ from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location, function_location
 from lakelet.base.names import TableName
 from lakelet.base.text import option_text
+from lakelet.language.argument_types import F, Settings
 from lakelet.language.arguments import invalid
 from lakelet.language.decorated import NO_RULES, NO_RULES_TODO, PENDING, RULELESS, check_signature, function_name
 from lakelet.language.model import Dataset, Kind, Sink
@@ -26,10 +27,15 @@ _CHECKPOINT = "checkpointlocation"
 _KAFKA_SERVERS = "kafka.bootstrap.servers"
 
 
-def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None) -> None:
-    """Declare a sink: `delta` with the option `path` or `tableName`, `kafka`, or any other format that Spark can write streams to.
+def create_sink(name: str, format: str, options: Settings | None = None) -> None:
+    """Declare a sink: a target outside of the pipeline, to which append flows and update flows write (SK-1).
 
-    Options are passed through to Spark's writer. Raises ARGUMENT_INVALID.
+    Args:
+        name: of the sink; flows name it as their target.
+        format: `delta` with the option `path` or `tableName`, `kafka`, or any other format that Spark can write streams to.
+        options: given to Spark's writer as they are.
+
+    Raises ARGUMENT_INVALID for an option that the format needs and that is missing, or that Lakelet sets itself.
     """
     where = caller_location()
     if not isinstance(format, str) or not format.strip():
@@ -47,10 +53,15 @@ def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None
     _add(name, sink, where)
 
 
-def foreach_batch_sink(name: Any = None) -> Any:
-    """Declare the decorated function as a sink: it is called with each micro-batch and its number; works with and without parentheses.
+def foreach_batch_sink(name: F | str | None = None) -> F | Callable[[F], F]:
+    """Declare the decorated function as a sink (SK-1): it is called with each micro-batch, a DataFrame, and its number.
 
-    The sink's name is the function's, unless one is given. Returns a function that does the same. Raises ARGUMENT_INVALID.
+    A decorator, with and without parentheses.
+
+    Args:
+        name: of the sink; the function's name by default.
+
+    Raises ARGUMENT_INVALID for a name that is no text, or a function that does not take two arguments.
     """
     if callable(name):
         return _handler(name, None)
@@ -60,7 +71,7 @@ def foreach_batch_sink(name: Any = None) -> Any:
     return lambda function: _handler(function, name)
 
 
-def _handler(function: Callable[[Any, int], Any], name: str | None) -> Callable[[Any, int], Any]:
+def _handler(function: F, name: str | None) -> F:
     if not callable(function):
         raise invalid(f"foreach_batch_sink decorates a function, got {function!r}", caller_location())
     where = function_location(function)
@@ -75,7 +86,7 @@ def _handler(function: Callable[[Any, int], Any], name: str | None) -> Callable[
         return function(df, batch_id)
 
     setattr(call, RULELESS, True)
-    return call
+    return call  # type: ignore[return-value]
 
 
 def _add(name: Any, sink: Sink, where: Location) -> None:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from lakelet.language.dbutils.files import FileSystem
 from lakelet.language.dbutils.injected import Injected
 from lakelet.language.dbutils.tools import Workflow
 from lakelet.language.dbutils.values import Secrets, Widgets
-from lakelet.project.editor import STUBS, write_settings
+from lakelet.project.editor import stubs, write_settings
 from lakelet.project.editor.mypy_plugin import NAMES
 from tests.paths import ROOT
 
@@ -70,13 +71,11 @@ dsplay(1)
 def stub(path: str) -> dict[str, ast.stmt]:
     """What a stub defines, by name; of overloads the last."""
     found: dict[str, ast.stmt] = {}
-    for statement in ast.parse((STUBS / path).read_text()).body:
+    for statement in ast.parse(stubs()[path]).body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             found[statement.name] = statement
         elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
             found[ast.unparse(statement.targets[0])] = found[statement.value.id]
-        elif isinstance(statement, ast.ImportFrom):
-            found.update(dict.fromkeys((a.asname for a in statement.names if a.asname), statement))
     return found
 
 
@@ -94,9 +93,7 @@ def parameters_of(function: Any) -> list[Parameter]:
 
 
 def test_the_stubs_have_the_names_signatures_and_defaults_of_the_functions_and_a_docstring_each() -> None:
-    base, dlt = stub("pyspark/pipelines/__init__.pyi"), stub("dlt/__init__.pyi")
-    imported = {name: base[name] for name, statement in dlt.items() if isinstance(statement, ast.ImportFrom) and name in base}
-    for names, functions in ((base, api.DP), ({**dlt, **imported}, api.DLT)):
+    for names, functions in ((stub("pyspark/pipelines/__init__.pyi"), api.DP), (stub("dlt/__init__.pyi"), api.DLT)):
         assert {n for n, s in names.items() if isinstance(s, ast.FunctionDef)} == set(functions)
         for name, function in functions.items():
             declared = names[name]
@@ -104,6 +101,16 @@ def test_the_stubs_have_the_names_signatures_and_defaults_of_the_functions_and_a
             wanted = [(p, kind, default.replace('"', "'")) for p, kind, default in parameters(declared)]
             assert (name, wanted) == (name, parameters_of(function))
             assert ast.get_docstring(declared), name
+
+
+@pytest.mark.parametrize("function", {**api.DLT, **api.DP}.values(), ids={**api.DLT, **api.DP})
+def test_the_docstring_of_a_public_function_says_what_each_argument_is_or_where_that_is_said(function: Any) -> None:
+    text = inspect.getdoc(function) or ""
+    arguments = parameters_of(function)
+    told = all(re.search(rf"^    {name}: ", text, re.MULTILINE) for name, _, _ in arguments)
+    assert told or re.search(r"rguments?( and errors)? (are|is) those of|ith its arguments", text), text
+    untyped = [one.name for one in inspect.signature(function).parameters.values() if one.annotation == "Any"]
+    assert set(untyped) <= {"import_checkpoint"}
 
 
 def test_the_stub_of_dbutils_has_the_methods_of_its_parts() -> None:
@@ -117,7 +124,7 @@ def test_the_stub_of_dbutils_has_the_methods_of_its_parts() -> None:
 
 
 def test_the_names_without_an_import_are_those_of_the_stub_and_of_the_plugin() -> None:
-    tree = ast.parse((STUBS / "__builtins__.pyi").read_text()).body
+    tree = ast.parse(stubs()["__builtins__.pyi"]).body
     declared = {s.name for s in tree if isinstance(s, ast.FunctionDef)} | {
         ast.unparse(s.target) for s in tree if isinstance(s, ast.AnnAssign)
     }

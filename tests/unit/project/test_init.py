@@ -12,7 +12,7 @@ from lakelet.cli.main import main
 from lakelet.config.update_config import load_config
 from lakelet.deploy.bundle import desired_state
 from lakelet.deploy.desired import User
-from lakelet.project.editor import STUBS
+from lakelet.project.editor import stubs
 from lakelet.project.init import report_lines, start
 from lakelet.project.init.findings import CodeLocation, PathFound
 from lakelet.project.init.paths import prefix
@@ -184,9 +184,9 @@ def test_the_command_line_reports_on_stdout_and_writes_the_bundle_and_types_for_
     assert told["written"] == str(folder / "databricks.yml")
     assert "Wrote" in out.err
     written = {f for f in set(folder.parent.rglob("*")) - before if f.is_file()}
-    stubs = {folder / "typings" / stub.relative_to(STUBS) for stub in STUBS.rglob("*.pyi")}
-    assert {stub.relative_to(folder).as_posix() for stub in stubs} >= {"typings/dlt/__init__.pyi", "typings/__builtins__.pyi"}
-    assert written == {folder / "databricks.yml", *stubs}
+    types = {folder / "typings" / path for path in stubs()}
+    assert {stub.relative_to(folder).as_posix() for stub in types} >= {"typings/dlt/__init__.pyi", "typings/__builtins__.pyi"}
+    assert written == {folder / "databricks.yml", *types}
     assert main(["init", str(folder), "--editor"]) == 0
     assert "are up to date" in capsys.readouterr().err
 

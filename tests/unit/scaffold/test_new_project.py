@@ -19,7 +19,7 @@ from lakelet.config.tool_settings import tomllib
 from lakelet.config.update_config import load_config
 from lakelet.deploy.bundle import desired_state
 from lakelet.deploy.desired import User
-from lakelet.project.editor import STUBS
+from lakelet.project.editor import stubs
 from lakelet.scaffold import new_project, starting_points
 from lakelet.scaffold.starting_points import files_of
 from tests.paths import ROOT
@@ -46,9 +46,8 @@ def test_a_new_project_has_files_of_each_layer_rules_a_bundle_a_test_and_says_wh
         "tests/test_orders.py",
     } <= files(tmp_path / "my-shop")
     assert {Path(name).suffix for name in written if "landing" in name} == {".csv", ".json"}
-    stubs = {stub.relative_to(STUBS).as_posix() for stub in STUBS.rglob("*.pyi")}
-    assert stubs >= {"dlt/__init__.pyi", "pyspark/pipelines/__init__.pyi", "__builtins__.pyi"}
-    assert {name for name in files(tmp_path / "my-shop") if name.startswith("typings/")} == {f"typings/{stub}" for stub in stubs}
+    assert set(stubs()) >= {"dlt/__init__.pyi", "pyspark/pipelines/__init__.pyi", "__builtins__.pyi"}
+    assert {name for name in files(tmp_path / "my-shop") if name.startswith("typings/")} == {f"typings/{stub}" for stub in stubs()}
     configured = tomllib.loads((tmp_path / "my-shop" / "pyproject.toml").read_text())["tool"]
     assert (configured["mypy"]["mypy_path"], configured["pyright"]["reportMissingModuleSource"]) == ("typings", "none")
     settings = json.loads((tmp_path / "my-shop" / ".vscode" / "settings.json").read_text())

@@ -10,7 +10,7 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
-from lakelet.language.change_flows import declare_changes
+from lakelet.language.change_flows import ChangeArguments, declare_changes
 from lakelet.language.lost import lost_sql
 from lakelet.language.model import Dataset, Expectation, Flow, Kind, Replacement
 from lakelet.language.registry import Registry, active_registry
@@ -325,16 +325,16 @@ def _replacement(found: CreateDataset | CreateFlow) -> Replacement | None:
         return on_columns(part.text, columns) if columns is not None and "." in part.text else part.text
 
     if said.where is not None:
-        given: dict[str, Any] = {"replace_where": placed(said.where)}
+        condition, sequence = placed(said.where), None
     else:
         assert said.sequence_by is not None
-        given = {"replace_using": said.keys, "sequence_by": placed(said.sequence_by)}
+        condition, sequence = None, placed(said.sequence_by)
     with in_sql_words(said.at, {}):
-        return replacement(given, said.at)
+        return replacement(condition, None if said.where is not None else said.keys, sequence, said.at)
 
 
-def _arguments(found: Changes) -> dict[str, Any]:
+def _arguments(found: Changes) -> ChangeArguments:
     """The clauses as arguments of `apply_changes`."""
-    given = {field.name: getattr(found, field.name) for field in fields(found) if field.name not in ("source_streams", "places")}
+    given = {field.name: getattr(found, field.name) for field in fields(ChangeArguments)}
     texts = {name: json_paths(value.text) for name, value in given.items() if isinstance(value, Fragment)}
-    return {**given, **texts, "source": found.source.text}
+    return ChangeArguments(**{**given, **texts, "source": found.source.text})

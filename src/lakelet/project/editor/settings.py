@@ -8,9 +8,10 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.version import VERSION
 from lakelet.config.tool_settings import tomllib
 from lakelet.files.durable import write_atomically
+from lakelet.project.editor.generated import generated_stubs
 
-STUBS = Path(__file__).with_name("stubs")
-"""Folder with the stubs, laid out as type checkers read them."""
+_STUBS = Path(__file__).with_name("stubs")
+"""Folder with the stubs of what has no functions of its own here, laid out as type checkers read them."""
 
 TYPINGS = "typings"
 _OWN = "# Written by lakelet "
@@ -29,7 +30,7 @@ def write_settings(root: Path) -> list[Path]:
     """
     if not root.is_dir():
         raise LakeletError("USAGE", f"{root} is not a folder", todo="Name the folder of the project.")
-    written = [target for source in sorted(STUBS.rglob("*.pyi")) if (target := _copied(source, root)) is not None]
+    written = [target for path, text in sorted(stubs().items()) if (target := _written(root / TYPINGS / path, text)) is not None]
     project = root / "pyproject.toml"
     if project.is_file() and (tables := _missing_tables(root, project)):
         text = project.read_text(encoding="utf-8")
@@ -38,10 +39,15 @@ def write_settings(root: Path) -> list[Path]:
     return written
 
 
-def _copied(source: Path, root: Path) -> Path | None:
-    """Copy a stub into the project; return its path, or None where it is up to date or the file is not Lakelet's."""
-    target = root / TYPINGS / source.relative_to(STUBS)
-    text = f"{_OWN}{VERSION}. `lakelet init --editor` writes it again.\n{source.read_text(encoding='utf-8')}"
+def stubs() -> dict[str, str]:
+    """Return the text of each stub by its path below `typings/`, as type checkers look for it."""
+    kept = {source.relative_to(_STUBS).as_posix(): source.read_text(encoding="utf-8") for source in _STUBS.rglob("*.pyi")}
+    return {**kept, **generated_stubs()}
+
+
+def _written(target: Path, stub: str) -> Path | None:
+    """Write a stub into the project; return its path, or None where it is up to date or the file is not Lakelet's."""
+    text = f"{_OWN}{VERSION}. `lakelet init --editor` writes it again.\n{stub}"
     if target.exists() and (found := target.read_text(encoding="utf-8")) and (found == text or not found.startswith(_OWN)):
         return None
     write_atomically(target, text)
