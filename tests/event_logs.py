@@ -11,12 +11,12 @@ from typing import Any
 
 from lakelet.base.names import TableName
 from lakelet.dashboard.documents import Site
-from lakelet.dashboard.history import reduce_events
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts, Version
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
 
 BEGAN = datetime(2026, 3, 1, 6, tzinfo=timezone.utc)

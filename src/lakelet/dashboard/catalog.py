@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.base.text import shortener
-from lakelet.dashboard.values import DatasetRun, Definition, History, TableCheck
 from lakelet.plan.layers import declared_layer, depths
+from lakelet.storage.eventlog.summaries import DatasetRun, Definition, History, TableCheck
 
 
 @dataclass(frozen=True)

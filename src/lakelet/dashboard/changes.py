@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lakelet.base.text import counted, listed
 from lakelet.base.text_enum import TextEnum
-from lakelet.dashboard.values import Definition, FlowRun, History, UpdateRun, pass_rate
 from lakelet.storage.eventlog.states import FlowState
+from lakelet.storage.eventlog.summaries import Definition, FlowRun, History, UpdateRun, pass_rate
 
 
 class Tone(TextEnum):

@@ -17,8 +17,8 @@ from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_vi
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts
-from lakelet.dashboard.values import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun, pass_rate
 from lakelet.storage.eventlog.states import FlowState
+from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun, pass_rate
 
 FORMAT = 1
 PAGE = 100

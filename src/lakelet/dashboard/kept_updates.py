@@ -15,9 +15,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.version import VERSION
-from lakelet.dashboard.values import History, UpdateRun
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
+from lakelet.storage.eventlog.summaries import History, UpdateRun
 
 _FORMAT = 2
 _WITH_DEFINITIONS = 2

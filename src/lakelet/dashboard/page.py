@@ -12,12 +12,12 @@ from lakelet.base.phases import report
 from lakelet.dashboard import kept_updates
 from lakelet.dashboard.documents import Site
 from lakelet.dashboard.event_rows import UPDATES, EventRows, log_id
-from lakelet.dashboard.history import HistoryBuilder, Row, reduce_events
 from lakelet.dashboard.site_files import refuse_foreign, write_folder
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import StoredTables, TableFacts
-from lakelet.dashboard.values import FlowRun, History, UpdateRun
 from lakelet.files.paths import AnyPath
+from lakelet.storage.eventlog.fold import HistoryBuilder, Row, reduce_events
+from lakelet.storage.eventlog.summaries import FlowRun, History, UpdateRun
 from lakelet.storage.root import Storage
 
 KEPT = "report.json"

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lakelet.base.redaction import redacted
-from lakelet.dashboard.values import Source
+from lakelet.storage.eventlog.summaries import Source
 
 LINES = 120
 """Number of lines of a file to show, beginning a few before the definition."""

@@ -8,8 +8,8 @@ import pickle
 import pytest
 
 from lakelet.dashboard.changes import what_changed
-from lakelet.dashboard.history import reduce_events
 from lakelet.inspection.inspector import run_sql
+from lakelet.storage.eventlog.fold import reduce_events
 
 KINDS = """
     import dlt

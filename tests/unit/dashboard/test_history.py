@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelet.dashboard.history import reduce_events
-from lakelet.dashboard.values import Backlog, ColumnLineage, Source
+from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import FlowState, UpdateState
+from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, Source
 from tests.event_logs import FAILURE, Log, shop
 
 ROWS = shop(4).rows

@@ -9,11 +9,11 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.dashboard.catalog import dataset_views
 from lakelet.dashboard.changes import percent, what_changed
-from lakelet.dashboard.history import reduce_events
 from lakelet.dashboard.site_files import documents, script, write_folder
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import StoredTables
-from lakelet.dashboard.values import Source
+from lakelet.storage.eventlog.fold import reduce_events
+from lakelet.storage.eventlog.summaries import Source
 from tests.event_logs import HOSTILE, Log, many, shop, shop_tables, site, store_table
 
 

@@ -13,9 +13,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from lakelet.dashboard.definitions import Definitions
-from lakelet.dashboard.values import Backlog, Definition, Failure, FlowRun, History, RuleCount, SchemaChange, TableCheck, UpdateRun
+from lakelet.storage.eventlog.definitions import Definitions
 from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
+from lakelet.storage.eventlog.summaries import (
+    Backlog,
+    Definition,
+    Failure,
+    FlowRun,
+    History,
+    RuleCount,
+    SchemaChange,
+    TableCheck,
+    UpdateRun,
+)
 
 Row = Mapping[str, Any]
 """One row of the event log."""

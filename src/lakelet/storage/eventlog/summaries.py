@@ -1,4 +1,4 @@
-"""Values of the page: updates, runs of flows, counts of rules, definitions. Read from events by `dashboard/history.py`.
+"""What an update did, as values: updates, runs of flows, counts of rules, definitions. Read from events by `storage/eventlog/fold.py`.
 
 Timestamps are milliseconds since 1970 (UTC), None where no event says them.
 """

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakelet.dashboard.values import ColumnLineage, Definition, FlowDefinition, Rule, Source
 from lakelet.storage.eventlog.states import EventType
+from lakelet.storage.eventlog.summaries import ColumnLineage, Definition, FlowDefinition, Rule, Source
 
 _SINK = "SINK"
 
