@@ -14,6 +14,7 @@ from lakelet.dashboard.catalog import dataset_views
 from lakelet.deploy.events import error_of, event_of, json_of
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
+from lakelet.storage.rule_counts import RuleCount
 
 
 def row(kind: str, body: dict[str, Any] | None = None, *, number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def test_the_console_counts_a_hosted_update_as_a_local_one() -> None:
             shown(event)
     tally = shown.tally
     assert (tally.pipeline, tally.update_id, tally.state) == ("sales", "u1", UpdateState.COMPLETED)
-    assert (tally.rows, tally.dropped, tally.rules) == (8, 2, {("orders", "valid_id"): [8, 2]})
+    assert (tally.rows, tally.dropped, tally.rules) == (8, 2, {("orders", "valid_id"): RuleCount("valid_id", "orders", 8, 2)})
     assert tally.datasets["orders"].state is FlowState.COMPLETED
     assert "COMPLETED  orders  8 rows, 2 dropped, 2 violations" in out.getvalue()
 
@@ -78,7 +79,7 @@ def test_the_page_reads_the_same_numbers() -> None:
 def test_the_page_shows_rules_that_the_definitions_do_not_name() -> None:
     defined = row("dataset_definition", {"dataset_type": "STREAMING_TABLE"}, number=9, dataset_name="orders")
     views = dataset_views(reduce_events(json_of(one) for one in [*UPDATE, defined]))
-    assert [(series.rule, series.points[-1][1:]) for view in views for series in view.rules] == [("valid_id", (8, 2))]
+    assert [series.points[-1][1] for view in views for series in view.rules] == [RuleCount("valid_id", "orders", 8, 2)]
 
 
 def test_json_holds_everything_that_the_workspace_said() -> None:

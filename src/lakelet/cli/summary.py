@@ -17,6 +17,7 @@ from lakelet.cli.tally import DatasetTally, Tally
 from lakelet.language.model import Action
 from lakelet.plan.layers import LAYERS
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
+from lakelet.storage.rule_counts import RuleCount
 
 _STATE_ORDER = (
     FlowState.COMPLETED,
@@ -135,23 +136,22 @@ def _dropped(dataset: DatasetTally) -> str:
 def _broken_rules(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
     """Lines of the rules that dropped rows, of those whose violations are kept, and of those that rows of failed batches broke."""
     broken = _worst_first(tally.rules)
-    dropped = [one for one in broken if tally.actions.get(one[2:]) == Action.DROP.value]
+    dropped = [one for one in broken if tally.actions.get((one.dataset, one.name)) == Action.DROP.value]
     yield from _rule_lines("Dropped rows", dropped, short)
     yield from _rule_lines("Violations", [one for one in broken if one not in dropped], short)
     yield from _rule_lines("Violations in failed batches", _worst_first(tally.rules_of_failed), short)
 
 
-def _worst_first(rules: Mapping[tuple[str, str], list[int]]) -> list[tuple[int, int, str, str]]:
-    """The rules that were broken as (failed rows, rows, dataset, rule)."""
-    return sorted(((f, p + f, name, rule) for (name, rule), (p, f) in rules.items() if f), key=lambda b: (-b[0], b[2:]))
+def _worst_first(rules: Mapping[tuple[str, str], RuleCount]) -> list[RuleCount]:
+    return sorted((count for count in rules.values() if count.failed), key=lambda c: (-c.failed, c.dataset, c.name))
 
 
-def _rule_lines(title: str, broken: Sequence[tuple[int, int, str, str]], short: Callable[[str], str]) -> Iterator[Line]:
+def _rule_lines(title: str, broken: Sequence[RuleCount], short: Callable[[str], str]) -> Iterator[Line]:
     if not broken:
         return
     yield Line("")
     yield Line(title, "warning")
-    rows = [(short(name), rule, f"{failed:,}", f"of {counted(total, 'row')}") for failed, total, name, rule in broken[:SHOWN_RULES]]
+    rows = [(short(c.dataset), c.name, f"{c.failed:,}", f"of {counted(c.rows, 'row')}") for c in broken[:SHOWN_RULES]]
     yield from (Line(line) for line in aligned(rows, right=(2,), indent="  "))
     if len(broken) > SHOWN_RULES:
         yield Line(f"  and {counted(len(broken) - SHOWN_RULES, 'more rule')}", "quiet")

@@ -12,6 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.plan.layers import layers
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import WORST_FIRST, EventType, FlowState, Level, UpdateState
+from lakelet.storage.rule_counts import RuleCount, summed
 
 
 @dataclass
@@ -133,8 +134,8 @@ class Tally:
     began: datetime | None = None
     now: datetime | None = None
     datasets: dict[str, DatasetTally] = field(default_factory=dict)
-    rules: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    rules_of_failed: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    rules: dict[tuple[str, str], RuleCount] = field(default_factory=dict)
+    rules_of_failed: dict[tuple[str, str], RuleCount] = field(default_factory=dict)
     sources: dict[str, SourceTally] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     changes: list[SchemaChange] = field(default_factory=list)
@@ -217,11 +218,9 @@ class Tally:
         flow.dropped += int(quality.get("dropped_records") or 0)
         flow.quarantined += int(quality.get("quarantined_records") or 0)
         rules = self.rules_of_failed if "scope" in quality else self.rules
-        for rule in quality.get("expectations") or ():
-            counts = rules.setdefault((rule.get("dataset") or dataset.name, rule["name"]), [0, 0])
-            counts[0] += int(rule.get("passed_records") or 0)
-            counts[1] += int(rule.get("failed_records") or 0)
-            flow.failed += int(rule.get("failed_records") or 0)
+        counts = [RuleCount.of_event(rule, dataset.name) for rule in quality.get("expectations") or ()]
+        rules.update(summed([*rules.values(), *counts]))
+        flow.failed += sum(count.failed for count in counts)
 
     def _on_dataset_definition(self, event: Event) -> None:
         name, source = str(event.origin.dataset_name), event.body.get("source_code") or {}

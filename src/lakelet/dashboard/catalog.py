@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from lakelet.base.text import shortener
 from lakelet.plan.layers import declared_layer, depths
 from lakelet.storage.eventlog.summaries import DatasetRun, Definition, History, TableCheck
+from lakelet.storage.rule_counts import RuleCount
 
 
 @dataclass(frozen=True)
 class RuleSeries:
-    """One rule over the updates that measured it: (number of the update, passed, failed), oldest first."""
+    """One rule over the updates that measured it: (number of the update, its count), oldest first."""
 
     dataset: str
     rule: str
-    points: tuple[tuple[int, int, int], ...]
+    points: tuple[tuple[int, RuleCount], ...]
 
 
 @dataclass(frozen=True)
@@ -83,19 +84,19 @@ def _file(definition: Definition | None) -> str | None:
     return definition.source.file if definition and definition.source else None
 
 
-def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, int, int]]]:
+def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, RuleCount]]]:
     """The points of each rule of today, those without a measurement included.
 
     The rules of datasets that are not defined, or whose definitions do not name them, are those that were counted.
     """
-    found: dict[tuple[str, str], list[tuple[int, int, int]]] = {
+    found: dict[tuple[str, str], list[tuple[int, RuleCount]]] = {
         (definition.name, rule.name): [] for definition in history.definitions.values() for rule in definition.rules
     }
     known = {name for name, definition in history.definitions.items() if definition.rules_told}
     for update in history.updates:
-        for key, (passed, failed) in update.counts_by_rule.items():
+        for key, count in update.counts_by_rule.items():
             if key in found or key[0] not in known:
-                found.setdefault(key, []).append((update.number, passed, failed))
+                found.setdefault(key, []).append((update.number, count))
     return found
 
 

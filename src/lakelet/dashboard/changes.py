@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lakelet.base.text import counted, listed
 from lakelet.base.text_enum import TextEnum
 from lakelet.storage.eventlog.states import FlowState
-from lakelet.storage.eventlog.summaries import Definition, FlowRun, History, UpdateRun, pass_rate
+from lakelet.storage.eventlog.summaries import Definition, FlowRun, History, UpdateRun
 
 
 class Tone(TextEnum):
@@ -91,8 +91,8 @@ def _headline(run: FlowRun) -> str:
 
 def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
     last = {key: counts for update in before for key, counts in update.counts_by_rule.items()}
-    for (dataset, rule), (passed, failed) in newest.counts_by_rule.items():
-        now, was = pass_rate(passed, failed), pass_rate(*last.get((dataset, rule), (0, 0)))
+    for (dataset, rule), count in newest.counts_by_rule.items():
+        now, was, failed = count.pass_rate, last[dataset, rule].pass_rate if (dataset, rule) in last else None, count.failed
         if now is None or (was is not None and abs(now - was) < 0.0005):
             continue
         if was is None and now < 1:

@@ -18,7 +18,8 @@ from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts
 from lakelet.storage.eventlog.states import FlowState
-from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun, pass_rate
+from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun
+from lakelet.storage.rule_counts import RuleCount
 
 FORMAT = 1
 PAGE = 100
@@ -75,7 +76,8 @@ class Site:
 
     def _dataset_item(self, view: DatasetView) -> Document:
         last, facts, definition = view.last, self.tables.get(view.name), view.definition
-        measured = [series.points[-1] for series in view.rules if series.points]
+        measured = [series.points[-1][1] for series in view.rules if series.points]
+        passed, failed = sum(count.passed for count in measured), sum(count.failed for count in measured)
         checks = latest_checks(view)
         return {
             "name": view.name,
@@ -91,8 +93,8 @@ class Site:
             "wrote": last.total("rows") if last else 0,
             "dropped": last.total("dropped") if last else 0,
             "held": facts.held if facts else None,
-            "broken": sum(failed for _, _, failed in measured),
-            "rate": pass_rate(sum(p for _, p, _ in measured), sum(f for _, _, f in measured)),
+            "broken": failed,
+            "rate": RuleCount("", view.name, passed, failed).pass_rate,
             "rows_at": view.last_rows_at,
             "done_at": view.completed_at,
             "seconds": last.seconds if last else None,
@@ -114,7 +116,7 @@ class Site:
                         "rule": series.rule,
                         "constraint": rule.constraint if rule else "",
                         "action": rule.action if rule else "",
-                        "points": [list(point) for point in series.points[-RECENT:]],
+                        "points": [_point(*point) for point in series.points[-RECENT:]],
                     }
                 )
         checks = [{"d": self.numbers[view.name], **_check(check)} for view in self.views for check in latest_checks(view)]
@@ -172,7 +174,7 @@ class Site:
             rule = defined.get(series.rule)
             about = {"constraint": rule.constraint, "action": rule.action} if rule else {"constraint": "", "action": ""}
             more = {"description": rule.description, "owner": rule.owner, "tags": list(rule.tags)} if rule else {}
-            found.append({"name": series.rule, **about, **more, "points": [list(point) for point in series.points]})
+            found.append({"name": series.rule, **about, **more, "points": [_point(*point) for point in series.points]})
         return found
 
     def _defined_rules(self, view: DatasetView) -> Mapping[str, Rule]:
@@ -205,7 +207,8 @@ class Site:
         positions: dict[str, list[int]] = {}
         for position, run in enumerate(update.runs):
             positions.setdefault(run.dataset, []).append(position)
-        totals = [[self._name(d), r, passed, failed] for (d, r), (passed, failed) in sorted(update.counts_by_rule.items())]
+        counts = (count for _, count in sorted(update.counts_by_rule.items()))
+        totals = [[self._name(count.dataset), count.name, count.passed, count.failed] for count in counts]
         return {
             **_summary(update),
             "id": update.id,
@@ -255,6 +258,11 @@ def _columns_of(items: Sequence[Any], shape: Any) -> Document:
     """Documents of one shape as lists by field."""
     rows = [shape(item) for item in items]
     return {key: [row[key] for row in rows] for key in rows[0]} if rows else {}
+
+
+def _point(number: int, count: RuleCount) -> list[int]:
+    """A measurement of a rule: number of the update, passed, failed."""
+    return [number, count.passed, count.failed]
 
 
 def _summary(update: UpdateRun) -> Document:

@@ -28,11 +28,12 @@ from lakelet.spark.expectations.measure import JudgedRows, counts, judged_again
 from lakelet.spark.expectations.observed import reported
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas, tables
-from lakelet.storage.delta.batch_metrics import BatchMetrics, RuleCounts
+from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, of_batches, unfinished_batches
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
+from lakelet.storage.rule_counts import RuleCount
 
 _KEY = "lakelet_replay"
 
@@ -46,7 +47,7 @@ class Replayed:
 
     judged: int
     released: int
-    rules: tuple[RuleCounts, ...]
+    rules: tuple[RuleCount, ...]
     waiting: bool = False
 
 
@@ -154,7 +155,7 @@ def _append(run: FlowRun, spark: SparkSession, rows: DataFrame, release: str, me
         emit_batch(run.environment.reporter, written.metrics)
 
 
-def _metrics(run: FlowRun, release: str, released: int, quality: tuple[RuleCounts, ...]) -> BatchMetrics:
+def _metrics(run: FlowRun, release: str, released: int, quality: tuple[RuleCount, ...]) -> BatchMetrics:
     return BatchMetrics(
         event_id=event_id(run.stored().path, "replay", release),
         update_id=run.environment.reporter.update_id,
@@ -173,7 +174,7 @@ def finish_replay(run: FlowRun) -> bool:
     record = _last(TableLog(path)) if path is not None else None
     if path is None or record is None or _is_done(run, record["update_id"]):
         return False
-    release, quality = record["update_id"], tuple(RuleCounts(**rule) for rule in record["rules"])
+    release, quality = record["update_id"], tuple(RuleCount(**rule) for rule in record["rules"])
     with flow_session(run.environment.spark, run.conf) as spark:
         transaction = Transaction(spark, path)
         if transaction.outdated(run.table_spec(run.analyzed.schema)):

@@ -33,7 +33,7 @@ class ColumnChange:
 
 
 @dataclass(frozen=True)
-class RuleCount:
+class JudgedRule:
     """The counts of a rule over the rows of a preview. `dataset`: the one that the rule belongs to."""
 
     dataset: str
@@ -66,7 +66,7 @@ class Preview:
     rows: tuple[Mapping[str, Any], ...]
     judged: int
     dropped: int
-    rules: tuple[RuleCount, ...]
+    rules: tuple[JudgedRule, ...]
     notes: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class _Part:
     rows: Sequence[Mapping[str, Any]]
     judged: int
     dropped: int
-    rules: tuple[RuleCount, ...]
+    rules: tuple[JudgedRule, ...]
     notes: tuple[str, ...]
     grown: bool  # the rows have fields that the analysis did not know
 
@@ -195,7 +195,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     notes += [] if rules else ["rows of the source: change events before they are applied"]
     notes += [] if replaces is None else [f"rows of the flow, as they come: {replaces.clause} puts them in the place of stored ones"]
     found = tuple(
-        RuleCount(str(run.dataset.name), rule.name, rule.text, rule.action.value, seen.rows - failed, failed)
+        JudgedRule(str(run.dataset.name), rule.name, rule.text, rule.action.value, seen.rows - failed, failed)
         for rule, failed in zip(own, seen.failed, strict=True)
     )
     grown = bool(reader.learned) and run.flow.flow.changes is None
@@ -225,4 +225,4 @@ def _types(schema: StructType) -> dict[str, tuple[str, str]]:
     return {field.name.lower(): (field.name, field.dataType.simpleString()) for field in schema.fields}
 
 
-__all__ = ["JUDGED_ROWS", "ColumnChange", "Preview", "RuleCount", "analyzed", "found_dataset", "preview", "preview_of"]
+__all__ = ["JUDGED_ROWS", "ColumnChange", "JudgedRule", "Preview", "analyzed", "found_dataset", "preview", "preview_of"]

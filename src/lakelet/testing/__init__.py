@@ -9,15 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lakelet.storage.rule_counts import RuleCount
     from lakelet.testing.loading import PipelineFunctions, load_file
-    from lakelet.testing.project import Metrics, Project, Rows, RuleCounts
+    from lakelet.testing.project import Metrics, Project, Rows
 
 _PLACES = {
     **dict.fromkeys(("PipelineFunctions", "load_file"), "lakelet.testing.loading"),
-    **dict.fromkeys(("Metrics", "Project", "Rows", "RuleCounts"), "lakelet.testing.project"),
+    **dict.fromkeys(("Metrics", "Project", "Rows"), "lakelet.testing.project"),
+    "RuleCount": "lakelet.storage.rule_counts",
 }
 
-__all__ = ["Metrics", "PipelineFunctions", "Project", "Rows", "RuleCounts", "load_file"]
+__all__ = ["Metrics", "PipelineFunctions", "Project", "Rows", "RuleCount", "load_file"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,8 +19,10 @@ from lakelet.config.update_config import PipelineConfig
 from lakelet.pipeline import Pipeline
 from lakelet.plan.selection import Request
 from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.states import EventType, UpdateState
+from lakelet.storage.eventlog.fold import reduce_events
+from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import Storage
+from lakelet.storage.rule_counts import RuleCount, summed
 from lakelet.testing.checksums import write_checksum
 from lakelet.testing.comparing import canonical, difference, rows_of
 from lakelet.testing.rows import Row, columns_of
@@ -40,16 +42,8 @@ _FIRST_ARRIVAL = 1_700_000_000  # seconds; each file that arrives is a second yo
 
 
 @dataclass(frozen=True)
-class RuleCounts:
-    """Number of rows that meet and that violate an expectation."""
-
-    passed: int
-    failed: int
-
-
-@dataclass(frozen=True)
 class Metrics:
-    """Metrics of one dataset in the last update. `status` is that of its last flow event: COMPLETED, IDLE, EXCLUDED, FAILED …
+    """Metrics of one dataset in the last update. `status` is that of its last flow: COMPLETED, IDLE, EXCLUDED, FAILED …
 
     `late_records`: rows that came after the watermark had passed them and were left out.
     """
@@ -61,7 +55,7 @@ class Metrics:
     dropped_records: int = 0
     quarantined_records: int = 0
     late_records: int = 0
-    expectations: Mapping[str, RuleCounts] = field(default_factory=dict)
+    expectations: Mapping[str, RuleCount] = field(default_factory=dict)
 
 
 class Rows(list[dict[str, Any]]):
@@ -223,11 +217,19 @@ class Project:
 
     def metrics(self, name: str) -> Metrics:
         """Return the metrics of a dataset in the last update, summed over its flows and micro-batches."""
-        wanted, found = self._namespace.resolve(name).key, _Sums()
-        for event in self._events:
-            if event.event_type == EventType.FLOW_PROGRESS and str(event.origin.target_name).lower() == wanted:
-                found.add(event.body)
-        return found.metrics()
+        wanted = self._namespace.resolve(name).key
+        updates = reduce_events(event.as_json() for event in self._events).updates
+        runs = [run for update in updates for run in update.runs if run.dataset.lower() == wanted]
+        return Metrics(
+            runs[-1].status if runs else None,
+            output_rows=sum(run.written for run in runs),
+            upserted_rows=sum(run.upserted for run in runs),
+            deleted_rows=sum(run.deleted for run in runs),
+            dropped_records=sum(run.dropped for run in runs),
+            quarantined_records=sum(run.quarantined for run in runs),
+            late_records=sum(run.late for run in runs),
+            expectations={count.name: count for count in summed(count for run in runs for count in run.rules).values()},
+        )
 
     @property
     def _namespace(self) -> Namespace:
@@ -249,37 +251,6 @@ def explained(rows: Rows, other: Sequence[Row]) -> list[str]:
     if differing:
         return differing.lines(rows.name)
     return [f"{rows.name}: the same rows in another order", "p.rows sorts them by their values, column by column, NULL first"]
-
-
-class _Sums:
-    """Adds up the flow events of one dataset."""
-
-    def __init__(self) -> None:
-        self._status: str | None = None
-        self._counts: dict[str, int] = {}
-        self._rules: dict[str, RuleCounts] = {}
-
-    def add(self, body: Mapping[str, Any]) -> None:
-        self._status = body.get("status", self._status)
-        quality = body.get("data_quality", {})
-        for key, value in [*body.get("metrics", {}).items(), *quality.items()]:
-            if isinstance(value, int):
-                self._counts[key] = self._counts.get(key, 0) + value
-        for rule in quality.get("expectations", ()):
-            before = self._rules.get(rule["name"], RuleCounts(0, 0))
-            self._rules[rule["name"]] = RuleCounts(before.passed + rule["passed_records"], before.failed + rule["failed_records"])
-
-    def metrics(self) -> Metrics:
-        return Metrics(
-            self._status,
-            output_rows=self._counts.get("num_output_rows", 0),
-            upserted_rows=self._counts.get("num_upserted_rows", 0),
-            deleted_rows=self._counts.get("num_deleted_rows", 0),
-            dropped_records=self._counts.get("dropped_records", 0),
-            quarantined_records=self._counts.get("quarantined_records", 0),
-            late_records=self._counts.get("num_rows_dropped_by_watermark", 0),
-            expectations=self._rules,
-        )
 
 
 def _content(suffix: str, records: Sequence[Row | str | bytes]) -> bytes:

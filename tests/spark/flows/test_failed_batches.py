@@ -126,7 +126,7 @@ def test_EP8_what_rules_counted_in_a_failed_batch_is_in_the_log_its_views_and_th
     found = {row["dataset"].rsplit(".", 1)[-1]: (row["failed_records"], row["pass_rate"], row["dropped_records"]) for row in health}
     assert (found["computed"], found["streamed"]) == ((1, 0.5, 0), (4, 0.8, 1))
     measured, _ = page(p)
-    assert {(d.rsplit(".", 1)[-1], rule): counts for (d, rule), counts in measured.items()} == {
+    assert {(d.rsplit(".", 1)[-1], rule): (count.passed, count.failed) for (d, rule), count in measured.items()} == {
         (dataset, rule): counts for dataset, rules in AS_FAILED.items() for rule, counts in rules.items()
     }
 

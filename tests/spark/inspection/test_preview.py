@@ -10,7 +10,7 @@ import pytest
 from lakelet import load
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import load_config
-from lakelet.inspection.preview import ColumnChange, RuleCount, preview
+from lakelet.inspection.preview import ColumnChange, JudgedRule, preview
 from lakelet.inspection.watching import Finding, Previewed, Problem, Saved, Valid, Watch
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -80,8 +80,8 @@ def test_previews_before_and_after_an_update_and_while_files_are_saved(project: 
     assert [row["id"] for row in raw.rows] == [1, 2]
     assert (raw.judged, raw.dropped) == (4, 1)
     assert raw.rules == (
-        RuleCount("main.default.raw", "small", "id < 3", "warn", 2, 2),
-        RuleCount("main.default.raw", "known", "kind IS NOT NULL", "drop", 3, 1),
+        JudgedRule("main.default.raw", "small", "id < 3", "warn", 2, 2),
+        JudgedRule("main.default.raw", "known", "kind IS NOT NULL", "drop", 3, 1),
     )
     assert "newest" in raw.notes[0]
     gold = preview(load(source, **given), "main.default.gold", 10)

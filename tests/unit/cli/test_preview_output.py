@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.cli.preview import _write_json, _write_text, show
-from lakelet.inspection.preview import ColumnChange, Preview, RuleCount
+from lakelet.inspection.preview import ColumnChange, JudgedRule, Preview
 from lakelet.inspection.watching import Previewed, Problem, Saved, Valid
 
 PREVIEW = Preview(
@@ -22,7 +22,7 @@ PREVIEW = Preview(
     rows=({"id": 1, "name": "ann"}, {"id": 2, "name": None}),
     judged=3,
     dropped=1,
-    rules=(RuleCount("main.shop.orders", "known", "name IS NOT NULL", "drop", 2, 1),),
+    rules=(JudgedRule("main.shop.orders", "known", "name IS NOT NULL", "drop", 2, 1),),
     notes=("files: the newest 10 of a source",),
 )
 

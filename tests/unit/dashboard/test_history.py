@@ -40,7 +40,7 @@ def test_counts_of_a_flow_are_sums_over_its_events() -> None:
     update.flow("orders", 2, 4, rows=5, dropped=2, rules={"has_id": (5, 2)})
     (run,) = reduce_events(log.rows).updates[0].runs
     assert (run.status, run.rows, run.dropped, run.seconds) == (FlowState.COMPLETED, 15, 3, 3.0)
-    assert [(c.rule, c.passed, c.failed, c.pass_rate) for c in run.rules] == [("has_id", 15, 3, 15 / 18)]
+    assert [(c.name, c.passed, c.failed, c.pass_rate) for c in run.rules] == [("has_id", 15, 3, 15 / 18)]
 
 
 def test_a_rule_of_a_view_is_counted_for_the_view() -> None:
@@ -49,7 +49,7 @@ def test_a_rule_of_a_view_is_counted_for_the_view() -> None:
     body = {"status": "RUNNING", "metrics": {"num_output_rows": 4}, "data_quality": {"dropped_records": 1, "expectations": [rule]}}
     log.update().emit("flow_progress", body, dataset="main.s.orders", flow="main.s.orders")
     (run,) = reduce_events(log.rows).updates[0].runs
-    assert [(c.dataset, c.rule) for c in run.rules] == [("main.s.typed", "known")]
+    assert [(c.dataset, c.name) for c in run.rules] == [("main.s.typed", "known")]
 
 
 def test_a_failure_has_the_text_of_the_terminal_and_stays_with_its_flow() -> None:

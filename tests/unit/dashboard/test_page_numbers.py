@@ -46,12 +46,12 @@ def test_page_console_and_events_agree(updates) -> None:
     assert (page["state"], page["rows"], page["dropped"]) == (tally.state, tally.rows, tally.dropped)
     assert page["broken"] == sum(dataset.failed for dataset in tally.datasets.values())
     rules = {(shown.views[d].name if isinstance(d, int) else d, rule): [passed, failed] for d, rule, passed, failed in page["rules"]}
-    assert rules == tally.rules
+    assert rules == {rule: [count.passed, count.failed] for rule, count in tally.rules.items()}
     items = {item["name"]: item for item in shown.overview()["datasets"]}
     for name, dataset in tally.datasets.items():
         item = items[name]
         assert (item["update"], item["state"], item["wrote"], item["dropped"]) == (number, dataset.state, dataset.rows, dataset.dropped)
         measured = {r["rule"]: r["points"][-1] for r in shown.quality()["rows"] if shown.views[r["d"]].name == name and r["points"]}
         assert {rule: point[1:] for rule, point in measured.items() if point[0] == number} == {
-            rule: counts for (about, rule), counts in tally.rules.items() if about == name
+            rule: [count.passed, count.failed] for (about, rule), count in tally.rules.items() if about == name
         }

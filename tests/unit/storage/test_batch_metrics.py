@@ -11,10 +11,11 @@ import pytest
 
 from lakelet.cdc.counts import complete, completed
 from lakelet.flows.metrics import Totals, emit_batch
-from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, RuleCounts, SourceRecords
+from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, SourceRecords
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.root import Storage
+from lakelet.storage.rule_counts import RuleCount
 
 HEAD = '{"event_id": "e", "update_id": "u", "dataset": "main.shop.t", "flow": "f", "batch_id": 3, "rows": 7, "dropped": 1, '
 RULES = '"expectations": [{"name": "r", "dataset": "main.shop.t", "passed_records": 7, "failed_records": 1}], "late": 2, '
@@ -72,8 +73,8 @@ METRICS = BatchMetrics("e", "u", "main.shop.t", "f", 3, rows=0)
         ({"rows": 1}, True),
         ({"dropped": 1}, True),
         ({"late": 1}, True),
-        ({"expectations": (RuleCounts("r", "t", 0, 0),)}, False),
-        ({"expectations": (RuleCounts("r", "view", 1, 0),)}, True),
+        ({"expectations": (RuleCount("r", "t", 0, 0),)}, False),
+        ({"expectations": (RuleCount("r", "view", 1, 0),)}, True),
         ({"sources": (SourceRecords("/in", 0, 0, 0),)}, False),
         ({"sources": (SourceRecords("/in", 1, 0, 1),)}, True),
     ],

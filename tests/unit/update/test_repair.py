@@ -10,14 +10,15 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from lakelet.flows.environment import Environment
-from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom, RuleCounts
+from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.root import LastUpdate, Registry, Storage, StoredDataset
+from lakelet.storage.rule_counts import RuleCount
 from lakelet.update.recovery import repair
 
 DIED, NOW = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
 VIEW = StoredDataset("main.shop.daily", "materialized_view", "tables/main/shop/daily", version=0)
-RULES = (RuleCounts("positive", "main.shop.daily", 5, 1),)
+RULES = (RuleCount("positive", "main.shop.daily", 5, 1),)
 METRICS = BatchMetrics("e1", DIED, "main.shop.daily", "daily", None, 5, 1, RULES, view=ComputedFrom("new", {"main.shop.raw": 7}))
 
 

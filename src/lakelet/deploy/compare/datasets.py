@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
@@ -21,6 +21,7 @@ from lakelet.inspection.inspector import TableInfo, list_tables, read_events, re
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.root import Storage
+from lakelet.storage.rule_counts import RuleCount, summed
 
 if TYPE_CHECKING:
     from lakelet.deploy.targets import RemotePipeline, Target
@@ -259,17 +260,14 @@ def _last(name: str, parts: int = 1) -> str:
 
 def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
     """(passed, failed) by dataset and expectation, added up over the events of an update."""
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    found: list[RuleCount] = []
     for row in rows:
         quality = (row["details"].get("flow_progress") or {}).get("data_quality") or {}
         if "scope" in quality:  # of a batch that a fail rule stopped: only Lakelet counts those
             continue
-        for rule in quality.get("expectations") or ():
-            dataset = rule.get("dataset") or row["origin"].get("dataset_name") or "?"
-            key = (_last(str(dataset)), str(rule.get("name")))
-            passed, failed = found.get(key, (0, 0))
-            found[key] = (passed + int(rule.get("passed_records") or 0), failed + int(rule.get("failed_records") or 0))
-    return found
+        counts = (RuleCount.of_event(rule, row["origin"].get("dataset_name") or "?") for rule in quality.get("expectations") or ())
+        found += [replace(count, dataset=_last(count.dataset)) for count in counts]
+    return {key: (count.passed, count.failed) for key, count in summed(found).items()}
 
 
 def _columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from lakelet.base.names import quoted
 from lakelet.language.model import Action, Expectation
 from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
-from lakelet.storage.delta.batch_metrics import RuleCounts
 from lakelet.storage.delta.divided import HELD, HELD_TYPE
+from lakelet.storage.rule_counts import RuleCount
 
 SOURCE_FILE = f"{RESULT}file"
 """A column that a stream may have for `judged`: the file that a row comes from."""
@@ -55,10 +55,10 @@ class JudgedRows:
         """Orders several counts of the same rows: the greatest is the one to take."""
         return self.counts.violation is not None, self.counts.rows
 
-    def rule_counts(self) -> tuple[RuleCounts, ...]:
+    def rule_counts(self) -> tuple[RuleCount, ...]:
         """The counts of each rule (EP-8)."""
         counted = zip(self.rules, self.counts.failed, strict=True)
-        return tuple(RuleCounts(rule.name, self.dataset, self.counts.rows - failed, failed) for rule, failed in counted)
+        return tuple(RuleCount(rule.name, self.dataset, self.counts.rows - failed, failed) for rule, failed in counted)
 
 
 def predicate(expectation: Expectation) -> Column:

@@ -14,7 +14,7 @@ from lakelet.base.raised import pointed
 from lakelet.base.text_enum import TextEnum
 from lakelet.language.model import Action
 from lakelet.spark.expectations.measure import VIOLATION, JudgedRows
-from lakelet.storage.delta.batch_metrics import RuleCounts
+from lakelet.storage.rule_counts import RuleCount
 
 _MOST_VALUES = 4
 """Values of the first row that are named before the whole row."""
@@ -73,12 +73,12 @@ def violation_in(text: str, dataset: str) -> ExpectationFailed | None:
         return None
     view = str(detail["view"])
     broken = [_BrokenRule(r["name"], r["constraint"], Location(r["file"], r["line"]), view) for r in detail["rules"]]
-    counts = [RuleCounts(rule.name, view, 0, 1) for rule in broken]
+    counts = [RuleCount(rule.name, view, 0, 1) for rule in broken]
     return _error(dataset, broken, detail["row"], counts, Scope.FIRST_VIOLATION)
 
 
 def _error(
-    dataset: str, broken: Sequence[_BrokenRule], row: Mapping[str, Any], counts: Sequence[RuleCounts], scope: Scope
+    dataset: str, broken: Sequence[_BrokenRule], row: Mapping[str, Any], counts: Sequence[RuleCount], scope: Scope
 ) -> ExpectationFailed:
     first, others = broken[0], broken[1:]
     values = ", ".join(f"{name} is {_shown(row[name])}" for name in _named(first.constraint, row)[:_MOST_VALUES])

@@ -1,7 +1,7 @@
 """What a flow found out while it wrote one batch: kept in the commit of its rows, reported as an event (EL-7). No Spark.
 
     rows written, dropped, late           by the write, the rules and the watermark
-    expectations: RuleCounts per rule     passed and failed records; of the target's rules, then of those of the views that were read
+    expectations: RuleCount per rule     passed and failed records; of the target's rules, then of those of the views that were read
     sources: SourceRecords per source     records of files, rescued and corrupt ones, the first file and line of these
     quarantined                           rows of those dropped that the quarantine keeps; None without one
     bytes                                 of the files that the batch adds to the table; None where they are not known
@@ -19,18 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from lakelet.storage.rule_counts import RuleCount
+
 KEY = "lakelet"
 """The key in a commit's user metadata under which Lakelet keeps what belongs to the batch."""
-
-
-@dataclass(frozen=True)
-class RuleCounts:
-    """How many rows of a dataset a rule passed and failed (EP-8)."""
-
-    name: str
-    dataset: str
-    passed_records: int
-    failed_records: int
 
 
 _RARE = ("left_out", "passed_over", "undecodable", "reason")
@@ -129,7 +121,7 @@ class BatchMetrics:
     batch_id: int | None
     rows: int
     dropped: int = 0
-    expectations: tuple[RuleCounts, ...] = ()
+    expectations: tuple[RuleCount, ...] = ()
     late: int = 0
     sources: tuple[SourceRecords, ...] = ()
     anything: bool | None = None
@@ -147,7 +139,7 @@ class BatchMetrics:
 
     def weighed(self) -> BatchMetrics:
         """With `anything`: rows, also those dropped, late or only judged, and records that did not fit."""
-        judged = any(rule.passed_records + rule.failed_records for rule in self.expectations)
+        judged = any(rule.rows for rule in self.expectations)
         unfit = any(source.is_worth_telling for source in self.sources)
         return replace(self, anything=bool(self.rows or self.dropped or self.late or judged or unfit))
 
@@ -196,7 +188,7 @@ class BatchMetrics:
         """What a commit keeps, also one of an older or newer version: keys that are not known are left out."""
         return cls(
             **{name: kept[name] for name in ("event_id", "update_id", "dataset", "flow", "batch_id", "rows", "dropped", "late")},
-            expectations=tuple(RuleCounts(**_known(RuleCounts, rule)) for rule in kept["expectations"]),
+            expectations=tuple(RuleCount(**_known(RuleCount, rule)) for rule in kept["expectations"]),
             sources=tuple(SourceRecords(**_known(SourceRecords, source)) for source in kept["sources"]),
             anything=kept.get("anything"),
             view=ComputedFrom(**_known(ComputedFrom, kept["view"])) if kept.get("view") else None,

@@ -1,4 +1,4 @@
-"""Converts events into the values of the page.
+"""Adds up the events of updates: what each update did, as a value.
 
 It takes rows of an event log as `lakelet events --json` prints them, in any order and any number of times, and gives a `History`. Rows of
 a hosted event log, whose `details` is JSON text and whose `sequence` is a struct, do as well.
@@ -21,11 +21,11 @@ from lakelet.storage.eventlog.summaries import (
     Failure,
     FlowRun,
     History,
-    RuleCount,
     SchemaChange,
     TableCheck,
     UpdateRun,
 )
+from lakelet.storage.rule_counts import RuleCount, summed
 
 Row = Mapping[str, Any]
 """One row of the event log."""
@@ -50,7 +50,7 @@ class _Flow:
     written_at: int | None = None
     failed_attempts: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    rules: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    rules: list[RuleCount] = field(default_factory=list)
     backlog: dict[str, int] = field(default_factory=dict)
     looked: tuple[int, int] = (-1, -1)
 
@@ -59,7 +59,7 @@ class _Flow:
             self.counts[name] = self.counts.get(name, 0) + int(number)
 
     def value(self) -> FlowRun:
-        rules = tuple(RuleCount(d, r, passed, failed) for (d, r), (passed, failed) in sorted(self.rules.items()))
+        rules = tuple(count for _, count in sorted(summed(self.rules).items()))
         ended = self.ended if self.status.has_ended else None
         return FlowRun(
             self.flow,
@@ -284,10 +284,7 @@ def _measure(flow: _Flow, body: Row, timestamp: int) -> None:
         flow.written_at = max(timestamp, flow.written_at or 0)
     flow.add("dropped", quality.get("dropped_records"))
     flow.add("quarantined", quality.get("quarantined_records"))
-    for rule in quality.get("expectations") or ():
-        counts = flow.rules.setdefault((str(rule.get("dataset") or flow.dataset), str(rule.get("name"))), [0, 0])
-        counts[0] += int(rule.get("passed_records") or 0)
-        counts[1] += int(rule.get("failed_records") or 0)
+    flow.rules += [RuleCount.of_event(rule, flow.dataset) for rule in quality.get("expectations") or ()]
 
 
 def _on_backlog(flow: _Flow, metrics: Row, key: tuple[int, int]) -> None:

@@ -10,28 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
+from lakelet.storage.rule_counts import RuleCount, summed
 
 Timestamp = int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RuleCount:
-    """Rows that passed and failed one rule, summed over the events of one flow in one update; rows before dropping."""
-
-    dataset: str
-    rule: str
-    passed: int
-    failed: int
-
-    @property
-    def pass_rate(self) -> float | None:
-        """Between 0 and 1; None without rows."""
-        return pass_rate(self.passed, self.failed)
-
-
-def pass_rate(passed: int, failed: int) -> float | None:
-    """The share of rows that passed, between 0 and 1; None without rows."""
-    return passed / (passed + failed) if passed + failed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +231,9 @@ class UpdateRun:
         return (self.ended_at - self.started_at) / 1000 if self.started_at is not None and self.ended_at is not None else None
 
     @cached_property
-    def counts_by_rule(self) -> Mapping[tuple[str, str], tuple[int, int]]:
-        """(passed, failed) of each rule that the update measured, by (dataset, rule): the sums over its flows."""
-        found: dict[tuple[str, str], tuple[int, int]] = {}
-        for count in (count for run in self.runs for count in run.rules):
-            passed, failed = found.get((count.dataset, count.rule), (0, 0))
-            found[count.dataset, count.rule] = passed + count.passed, failed + count.failed
-        return found
+    def counts_by_rule(self) -> Mapping[tuple[str, str], RuleCount]:
+        """The count of each rule that the update measured, by (dataset, rule): the sums over its flows."""
+        return summed(count for run in self.runs for count in run.rules)
 
     @cached_property
     def datasets(self) -> Mapping[str, DatasetRun]:

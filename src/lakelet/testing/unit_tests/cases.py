@@ -13,7 +13,7 @@ from lakelet.testing.rows import Row, columns_of_texts
 from lakelet.testing.unit_tests.settings import Settings
 
 if TYPE_CHECKING:
-    from lakelet.testing.project import RuleCounts
+    from lakelet.storage.rule_counts import RuleCount
 
 _TEST = frozenset({"name", "model", "callable", "log_level", "spark_conf", "given", "expect", "updates"})
 _GIVEN = frozenset({"table", "folder", "file", "rows", "text", "schema"})
@@ -251,7 +251,7 @@ def refuse_misspelt(node: Node, known: frozenset[str], what: str, *, only: Colle
             raise child.bad(f"{what} has no key {key!r}", nearest=near)
 
 
-def wrong_counts(counts: Mapping[str, RuleCounts], expected: Mapping[str, tuple[int | None, int]]) -> Sequence[str]:
+def wrong_counts(counts: Mapping[str, RuleCount], expected: Mapping[str, tuple[int | None, int]]) -> Sequence[str]:
     """Return a sentence for each expectation whose counts differ from the expected ones."""
     lines = []
     for name, (passed, failed) in expected.items():
