@@ -10,6 +10,7 @@
 .PHONY: setup run factory audit web test test-oldest which-oldest test-adaptive test-crash test-long test-long-changes test-long-others test-slow test-cloud test-browser coverage pictures corpus test-conformance lint docs sample constraints clean
 
 LAKELET = .venv/bin/lakelet
+PYTHON = .venv/bin/python
 ROWS = 20000
 # One process per core, each with a session of its own; a file's tests stay together.
 PROCESSES = $(shell nproc 2>/dev/null || echo 2)
@@ -24,7 +25,7 @@ run: sample
 	@$(LAKELET) run
 
 sample: setup
-	@test -d sample/landing || $(LAKELET) sample --rows $(ROWS) --seed 1 --out sample
+	@test -d sample/landing || $(PYTHON) examples/contact-center/generate.py sample --rows $(ROWS) --seed 1
 
 # The commands of the example's README in its folder. Done again, they write the same files and find nothing new.
 IN_EXAMPLE = cd examples/$@ && PATH="$(CURDIR)/.venv/bin:$$PATH"

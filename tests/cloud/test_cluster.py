@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.files.paths import any_path
+from lakelet.inspection.inspector import read_arrow
+from sampledata import check, generate, write_expected
 from tests.cloud.cluster import cluster, worker_environment
 from tests.cloud.conftest import Lake
 from tests.s3 import S3Server
@@ -88,7 +91,9 @@ def test_system_a_gives_the_tables_of_the_oracle(on_cluster: Lake, tmp_path: Pat
         shutil.copytree(PROJECT / name, project / name)
     shutil.copy(PROJECT / "databricks.yml", project)
     sample = tmp_path / "sample"
-    lake.lakelet("sample", "--rows", "300", "--seed", "7", "--out", str(sample))
+    generate(sample, rows=300, seed=7)
+    write_expected(sample)
     lake.s3.upload(sample / "landing", "landing")
     lake.run("--param", f"landing={lake.s3.uri('landing')}", cwd=project)
-    lake.lakelet("sample", "check", str(sample), "--storage", lake.storage)
+    storage = any_path(lake.storage)
+    assert [str(one) for one in check(sample, lambda name: read_arrow(storage, name))] == []

@@ -1,6 +1,6 @@
 """Executes README.md, docs/quick-start.md, docs/coming-from.md and docs/from-databricks.md: every fenced block, in order.
 
-`make` and `.venv/bin/lakelet` are typed in a copy of the project with the sample data of `make run`, `lakelet` in a folder that was
+`make` and what `.venv/bin/` holds are typed in a copy of the project with the sample data of `make run`, `lakelet` in a folder that was
 empty, or where `cd` leads from there. A `python`, `sql`, `yaml` or `toml` block is the file that its first line names, there from the
 next command on (a notebook of Databricks without that line); a `python` block that names none is executed, with a Spark session as
 `spark`. A file block behind the words "what it wrote:" is compared with the file that a command has written. A `sh` block holds
@@ -34,9 +34,10 @@ from tests.docs.pictures import COLUMNS, drawn, words
 from tests.terminals import on_terminal, screen
 
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$|^!\[[^\]]*\]\((?P<picture>\S*images/\S+\.svg)\)$", re.MULTILINE | re.DOTALL)
-COPIED = ("Makefile", "pyproject.toml", "databricks.yml", "resources", "pipelines", "expectations")
+COPIED = ("Makefile", "pyproject.toml", "databricks.yml", "resources", "pipelines", "expectations", "examples/contact-center")
 LAKELET = ".venv/bin/lakelet "
 INSTALLED = "lakelet "
+PYTHON = ".venv/bin/python "
 TESTS = "lakelet test"
 INSTALLATION = "pip install lakelet"
 OF_SHELL = ("mkdir ", "echo ", "printf ", "rm ")
@@ -100,6 +101,9 @@ class Project:
             subprocess.run(["sh", "-ec", command], cwd=self.begun, check=True)
             self.files = {file: body for file, body in self.files.items() if file.exists() or not file.is_relative_to(self.begun)}
             return ""
+        if command.startswith(PYTHON):
+            line = [sys.executable, *shlex.split(command.removeprefix(PYTHON))]
+            return subprocess.run(line, cwd=self.folder, capture_output=True, text=True, check=True).stdout
         place = self.folder if command.startswith(LAKELET) else self.begun
         self._keep(place)
         if command == TESTS:
@@ -147,7 +151,7 @@ class Project:
 
     def _make(self, command: str) -> str:
         """`make run` without the set-up, which is this environment; the tests do not run the tests."""
-        options = ["-o", "setup", f"LAKELET={Path(sys.executable).with_name('lakelet')}"]
+        options = ["-o", "setup", f"LAKELET={Path(sys.executable).with_name('lakelet')}", f"PYTHON={sys.executable}"]
         dry = [] if command == "make run" else ["-n"]
         if command not in self.made:
             clean = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}

@@ -338,7 +338,6 @@ CODES: dict[str, CodeInfo] = {
     "DEPLOY_LOCKED": CodeInfo(_F, "somebody else deploys to this target", StateError),
     "DEPLOY_CONFLICT": CodeInfo(_F, "somebody changed a resource or the state while it was being deployed", StateError),
     "PROCESS_BUSY": CodeInfo(_F, "a second pipeline was loaded or run in a process while the first one is", StateError),
-    "SAMPLE_MISMATCH": CodeInfo(_F, "a table differs from the sample's expected result"),
     "UNKNOWN_TABLE": CodeInfo(_I, "show or sql names a table the storage does not hold"),
     "SQL_FAILED": CodeInfo(_I, "the text given to `lakelet sql` does not analyse"),
     "QUERY_FAILED": CodeInfo(_F, "the query given to `lakelet sql` failed while it ran"),
@@ -379,7 +378,6 @@ CODES: dict[str, CodeInfo] = {
     "STORE_FAILED": CodeInfo(_F, "an object store or a disk refused or could not do what was asked of it", SourceError),
     "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read", SourceError),
     "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
-    "SAMPLES_MISSING": CodeInfo(_E, "sample data is asked for, and the extra lakelet[samples] is not installed"),
     "QUALITY_MISSING": CodeInfo(_E, "tables have checks of their own, and the extra lakelet[quality] is not installed"),
     # a Databricks workspace
     "WORKSPACE_DENIED": CodeInfo(_F, "the user of the credentials has not the right that a request to the workspace needs"),

@@ -61,7 +61,7 @@ _POINTS = (
             **{f"tests/pipelines/test_{name}.py": f"tests/test_{name}.py" for name in _CONTACT_CENTER_TESTS},
             **_SHARED,
         },
-        ("pip install 'lakelet[samples]'", "lakelet sample --rows 20000 --seed 1 --out sample", "lakelet run", "lakelet test"),
+        ("pip install orjson chispa", "python generate.py sample", "lakelet run", "lakelet test"),
     ),
     StartingPoint(
         "web",

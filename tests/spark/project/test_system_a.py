@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from lakelet.config.update_config import load_config
 from lakelet.pipeline import Pipeline
-from lakelet.project.samples import check, check_expectations, generate, write_expected
 from lakelet.storage.root import Storage
+from sampledata import check, check_expectations, generate, write_expected
 from tests.paths import ROOT
 
 PROJECT = ROOT

@@ -250,7 +250,7 @@ def test_a_map_or_table_without_both_sides_is_refused_with_the_right_form(projec
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["run", "--nonsense"], ["run", "--storage"], ["show", "--limit", "x"], ["sql"], ["sample", "--rows", "0"], []],
+    [["nonsense"], ["run", "--nonsense"], ["run", "--storage"], ["show", "--limit", "x"], ["sql"], ["sample"], []],
 )
 def test_wrong_usage_is_exit_code_two(project, arguments):
     assert main(arguments) == 2
@@ -261,7 +261,6 @@ def test_wrong_usage_is_exit_code_two(project, arguments):
     [
         (["run", "a.py", "--param", "novalue"], "[USAGE] --param novalue: expected KEY=VALUE"),
         (["run", "b.py"], "[NO_SOURCES] b.py is not a file, folder, glob or pipeline of the bundle"),
-        (["sample", "--rows", "10"], "[USAGE] missing: --seed, --out"),
         (["events", "--all", "--update", "x"], "[USAGE] --update and --all contradict each other"),
         (["show", "--storage", "nowhere"], "[USAGE] there is no storage nowhere"),
         (["show", "orders"], "[UNKNOWN_TABLE] the storage holds no table orders"),
@@ -279,9 +278,9 @@ def test_help_and_version():
     shown = runner.invoke(app, ["--help"]).output
     assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines() if line.startswith("  ") and line[2] != " "] == [
         *("run", "validate", "plan", "graph", "preview", "watch", "show", "sql", "events", "maintain", "report", "dashboard", "schema"),
-        *("init", "doctor", "deploy", "rollback", "destroy", "status", "stop", "diff", "test", "quarantine", "new", "sample", "rules"),
+        *("init", "doctor", "deploy", "rollback", "destroy", "status", "stop", "diff", "test", "quarantine", "new", "rules"),
     ]
-    for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "init", "sample", "doctor"):
+    for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "init", "doctor"):
         assert runner.invoke(app, [command, "--help"]).exit_code == 0
 
 
@@ -370,19 +369,6 @@ def test_doctor_gives_one_line_per_check_and_the_remedy(monkeypatch, capsys):
     found.append(doctor.Check("jars", False, "missing", "Fetch."))
     assert main(["doctor"]) == 3
     assert capsys.readouterr().out.splitlines() == [*lines, "PROBLEM  jars     missing", "                  Fetch."]
-
-
-def test_sample_writes_and_says_what(project, capsys):
-    assert main(["sample", "--rows", "400", "--seed", "1", "--out", "sample", "--drops", "2"]) == 0
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines()[0].startswith("drop 1: 200 lines in ")
-    assert (project / "sample/landing").is_dir()
-    assert (project / "sample/expected").is_dir()
-    assert main(["sample", "check", "sample"]) == 1
-    out, err = capsys.readouterr()
-    assert "the table is missing" in out
-    assert err.startswith("[SAMPLE_MISMATCH] ")
 
 
 # --- the process --------------------------------------------------------------------------------------------------------------------

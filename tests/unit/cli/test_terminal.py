@@ -150,16 +150,6 @@ def test_preview_and_watch_say_what_they_do_after_a_second_and_take_it_away(prog
     assert left_on_screen(text)[: len(left)] == left
 
 
-@pytest.mark.long
-def test_a_sample_counts_its_lines_while_it_is_written(tmp_path):
-    command = ["sample", "--rows", "60000", "--seed", "1", "--out", str(tmp_path / "sample")]
-    code = "import sys; from lakelet.cli import live, main; live._QUIET_SECONDS = 0.2; sys.exit(main.main(sys.argv[1:]))"
-    text = on_terminal(([sys.executable, "-c", code, *command], {**os.environ, "TERM": "xterm-256color"}))
-    phases = [re.match(r"(Writing lines|Computing the expected tables) [\d,]+/(60,000|2) ━*", line) for line in shown(text)]
-    assert {found[1] for found in phases if found} == {"Writing lines", "Computing the expected tables"}
-    assert left_on_screen(text)[0] == "drop 1: 60,000 lines in 2 files"
-
-
 @pytest.mark.parametrize(("name", "value", "coloured"), [("NO_COLOR", "1", False), ("FORCE_COLOR", "1", True), ("TERM", "dumb", False)])
 def test_colours_are_switched_by_the_environment(name, value, coloured, tmp_path):
     code = "import sys; from lakelet.cli.console import write_lines; from lakelet.cli.summary import Line; "

@@ -76,10 +76,9 @@ def test_error_codes_page_lists_exactly_the_codes():
 
 
 def commands() -> dict[str, set[str]]:
-    """Options of every listed command, those of groups (`sample check`) included."""
+    """Options of every listed command, those of groups included."""
     root = typer.main.get_command(app)
     found = {name: command for name, command in root.commands.items() if not command.hidden}
-    found["sample check"] = found["sample"].commands["check"]
     for group in ("rules", "quarantine", "new"):
         found |= {f"{group} {name}": command for name, command in found.pop(group).commands.items()}
     return {

@@ -63,7 +63,7 @@ def test_a_flow_is_waiting_at_work_or_ended() -> None:
 
 
 def test_no_module_writes_a_state_as_a_text() -> None:
-    """Neither compares with one, nor looks one up, nor passes one on. The generator of samples has log levels of its own."""
+    """Neither compares with one, nor looks one up, nor passes one on."""
     texts = {word.value for words in STATES for word in words} - {"APPEND", "UPDATE", "COMPLETE", "CHANGE"}  # words of SQL and Spark, too
     written = [
         f"{path.relative_to(SOURCES)}:{node.lineno}: {node.value}"

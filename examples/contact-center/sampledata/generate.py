@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,18 +11,14 @@ from typing import Any
 
 import orjson
 
-from lakelet.base.errors import LakeletError
-from lakelet.base.phases import report
-from lakelet.project.samples.agent_changes import agent_change_lines
-from lakelet.project.samples.delivery import Arrival, Carry, Delivery, Position
-from lakelet.project.samples.entries import Episode, utc_text
-from lakelet.project.samples.layout import AGENT_LANDING, LANDING, STATE_FILE, agent_path, part_path
+from sampledata.agent_changes import agent_change_lines
+from sampledata.delivery import Arrival, Carry, Delivery, Position
+from sampledata.entries import Episode, utc_text
+from sampledata.layout import AGENT_LANDING, LANDING, STATE_FILE, SampleError, agent_path, part_path
 
 FORMAT = 1
 FEWEST_ROWS = 200
 PART_LINES = 50_000
-REPORTED_LINES = 5_000
-"""Progress is reported each time that so many lines are written."""
 FEWEST_PARTS = 2  # so that a redelivery can sit in another file of the same drop
 
 
@@ -68,7 +64,7 @@ def generate(out: Path, *, rows: int, seed: int, drops: int = 1, append: bool = 
             every drop is ingested in an update of its own.
 
     Raises:
-        LakeletError: code USAGE, if the arguments contradict each other or what `out` holds.
+        SampleError: if the arguments contradict each other or what `out` holds.
     """
     _check_arguments(rows, drops, append, beyond_watermark)
     carry = _continued(out, seed) if append else _fresh(out)
@@ -79,7 +75,7 @@ def generate(out: Path, *, rows: int, seed: int, drops: int = 1, append: bool = 
         share = rows // drops + (1 if index < rows % drops else 0)
         stale = beyond_watermark and index == drops - 1
         _write_whole(agent_path(out, carry.next_drop), agent_change_lines(seed, carry.next_drop))
-        written, carry = _write_drop(out, Delivery(seed, share, carry, beyond_watermark=stale), sum(one.lines for one in reports), rows)
+        written, carry = _write_drop(out, Delivery(seed, share, carry, beyond_watermark=stale))
         reports.append(written)
         _write_state(out / STATE_FILE, seed, carry)
     return SampleReport(out, tuple(reports), utc_text(carry.newest_timestamp))
@@ -87,39 +83,39 @@ def generate(out: Path, *, rows: int, seed: int, drops: int = 1, append: bool = 
 
 def _check_arguments(rows: int, drops: int, append: bool, beyond_watermark: bool) -> None:
     if drops < 1:
-        raise LakeletError("USAGE", f"a sample needs at least one drop, not {drops}", todo="Give --drops 1 or more.")
+        raise SampleError(f"a sample needs at least one drop, not {drops}", "Give --drops 1 or more.")
     if rows < FEWEST_ROWS * drops:
         what = f"{rows} rows are too few for {drops} drop(s): every drop needs at least {FEWEST_ROWS}"
-        raise LakeletError("USAGE", what, todo=f"Give --rows {FEWEST_ROWS * drops} or more, or fewer drops.")
+        raise SampleError(what, f"Give --rows {FEWEST_ROWS * drops} or more, or fewer drops.")
     if beyond_watermark and not append and drops == 1:
         what = "entries beyond the watermark need an earlier drop to be behind of"
-        raise LakeletError("USAGE", what, todo="Give --drops 2 or more, or --append to an existing sample.")
+        raise SampleError(what, "Give --drops 2 or more, or --append to an existing sample.")
 
 
 def _fresh(out: Path) -> Carry:
     if out.exists() and not out.is_dir():
-        raise LakeletError("USAGE", f"{out} is not a folder", todo="Give --out another name.")
+        raise SampleError(f"{out} is not a folder", "Give another folder.")
     if out.exists() and any(out.iterdir()):
-        todo = "Continue the sample with --append, give another --out, or delete the folder."
-        raise LakeletError("USAGE", f"{out} is not empty", todo=todo)
+        todo = "Continue the sample with --append, give another folder, or delete this one."
+        raise SampleError(f"{out} is not empty", todo)
     return Carry()
 
 
 def _continued(out: Path, seed: int) -> Carry:
     path = out / STATE_FILE
     if not path.is_file():
-        raise LakeletError("USAGE", f"{out} holds no sample to continue: there is no {STATE_FILE}", todo="Leave --append out.")
+        raise SampleError(f"{out} holds no sample to continue: there is no {STATE_FILE}", "Leave --append out.")
     try:
         state = orjson.loads(path.read_bytes())
         if state["format"] != FORMAT:
             what = f"{path} has format {state['format']}, this version writes format {FORMAT}"
-            raise LakeletError("USAGE", what, todo="Write the sample again with another --out.")
+            raise SampleError(what, "Write the sample again into another folder.")
         if state["seed"] != seed:
-            todo = f"Give --seed {state['seed']}, or write another sample with another --out."
-            raise LakeletError("USAGE", f"the sample in {out} was written with seed {state['seed']}, not {seed}", todo=todo)
+            todo = f"Give --seed {state['seed']}, or write another sample into another folder."
+            raise SampleError(f"the sample in {out} was written with seed {state['seed']}, not {seed}", todo)
         return _carry_from(state["carry"])
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise LakeletError("USAGE", f"{path} cannot be read", why=repr(error), todo="Write the sample again with another --out.") from error
+        raise SampleError(f"{path} cannot be read: {error!r}", "Write the sample again into another folder.") from error
 
 
 def _carry_from(stored: dict[str, Any]) -> Carry:
@@ -146,9 +142,9 @@ def _write_state(path: Path, seed: int, carry: Carry) -> None:
     _write_whole(path, [text])
 
 
-def _write_drop(out: Path, delivery: Delivery, before: int, rows: int) -> tuple[DropReport, Carry]:
-    """Write the files of a drop. `before`, `rows`: how many lines this call has written, and writes in all."""
-    drop, lines = delivery.before.next_drop, _reported(delivery.lines(), before, rows)
+def _write_drop(out: Path, delivery: Delivery) -> tuple[DropReport, Carry]:
+    """Write the files of a drop."""
+    drop, lines = delivery.before.next_drop, delivery.lines()
     parts = max(FEWEST_PARTS, -(-delivery.rows // PART_LINES))
     per_part = -(-delivery.rows // parts)
     files = []
@@ -159,13 +155,6 @@ def _write_drop(out: Path, delivery: Delivery, before: int, rows: int) -> tuple[
     tally = delivery.tally
     report = DropReport(drop, tuple(files), tally.lines, tally.redelivered, tally.broken, tally.stale)
     return report, delivery.carry()
-
-
-def _reported(lines: Iterable[bytes], before: int, rows: int) -> Iterator[bytes]:
-    for number, line in enumerate(lines, before):
-        if number % REPORTED_LINES == 0:
-            report("Writing lines", number, rows)
-        yield line
 
 
 def _write_whole(path: Path, lines: Iterable[bytes]) -> None:

@@ -9,16 +9,15 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakelet.base.phases import report
-from lakelet.project.samples.agents import AgentState
-from lakelet.project.samples.contract import (
+from sampledata.agents import AgentState
+from sampledata.contract import (
     BRONZE,
     LOGS,
     NOT_COMPARED,
@@ -33,10 +32,10 @@ from lakelet.project.samples.contract import (
     Row,
     arrow_schema,
 )
-from lakelet.project.samples.facts import TableFacts
-from lakelet.project.samples.gold import DAY_MICROS, GoldState
-from lakelet.project.samples.layout import EXPECTATIONS_FILE, FACTS_FILE, agent_path, expected_folder, landed_drops
-from lakelet.project.samples.parsing import as_micros, as_text, drifted_fields, own_values, parse_line
+from sampledata.facts import TableFacts
+from sampledata.gold import DAY_MICROS, GoldState
+from sampledata.layout import EXPECTATIONS_FILE, FACTS_FILE, agent_path, expected_folder, landed_drops
+from sampledata.parsing import as_micros, as_text, drifted_fields, own_values, parse_line
 
 FORMAT = 1
 SILVER_ROWS_KEPT = 200_000
@@ -54,26 +53,16 @@ def write_expected(sample: Path, *, silver_rows_kept: int = SILVER_ROWS_KEPT) ->
         The folders written, one per drop.
 
     Raises:
-        LakeletError: code USAGE, if no file has landed.
+        SampleError: if no file has landed.
     """
     oracle = Oracle(silver_rows_kept)
     folders = []
-    drops = landed_drops(sample)
-    every, read = sum(map(len, drops.values())), 0
-    for drop, files in drops.items():
-        oracle.read_drop(_reported(files, read, every))
-        read += len(files)
+    for drop, files in landed_drops(sample).items():
+        oracle.read_drop(files)
         if (changes := agent_path(sample, drop)).is_file():
             oracle.agents.read(changes)
         folders.append(oracle.write(expected_folder(sample, drop), drop))
     return tuple(folders)
-
-
-def _reported(files: Iterable[Path], read: int, every: int) -> Iterator[Path]:
-    """Yield the files, and report each one. `read`: how many were read before, of `every` in all."""
-    for number, file in enumerate(files, read):
-        report("Computing the expected tables", number, every)
-        yield file
 
 
 class Oracle:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lakelet.project.samples.gold import DAY_MICROS, RowValues
-from lakelet.project.samples.parsing import as_micros
+from sampledata.gold import DAY_MICROS, RowValues
+from sampledata.parsing import as_micros
 
 
 @dataclass(frozen=True)

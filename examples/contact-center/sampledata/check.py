@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,10 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.project.samples.compare import Difference, comparable, compare_columns, compare_facts, compare_rows, facts_of, rows_of
-from lakelet.project.samples.contract import LOGS, PRESENCE_ONLY, RAW, TABLES, Columns
-from lakelet.project.samples.layout import EXPECTATIONS_FILE, FACTS_FILE, expected_of
+from sampledata.compare import Difference, comparable, compare_columns, compare_facts, compare_rows, facts_of, rows_of
+from sampledata.contract import LOGS, PRESENCE_ONLY, RAW, TABLES, Columns
+from sampledata.layout import EXPECTATIONS_FILE, FACTS_FILE, expected_of
 
 # A reader instead of a table lets the caller hand in a table that does not fit into memory.
 ReadTable = Callable[[str], "pa.Table | pa.RecordBatchReader"]
@@ -49,7 +49,7 @@ def expected_counts(sample: Path, drop: int | None = None) -> ExpectedCounts:
     """The counts that a pipeline must report after `drop`; None means the newest landed one.
 
     Raises:
-        LakeletError: code USAGE, if the sample has no expected results for that drop.
+        SampleError: if the sample has no expected results for that drop.
     """
     stored = _read_json(expected_of(sample, drop) / EXPECTATIONS_FILE)
     rules = {
@@ -64,15 +64,14 @@ def check(sample: Path, read_table: ReadTable, *, drop: int | None = None) -> li
 
     Args:
         sample: the sample's folder, with expected results.
-        read_table: unqualified table name to its content. A missing table may raise KeyError, FileNotFoundError, or
-            LakeletError with code UNKNOWN_TABLE.
+        read_table: unqualified table name to its content. A missing table raises KeyError or FileNotFoundError.
         drop: compare with the result after this drop; None means the newest landed one.
 
     Returns:
         All differences, in the order of the contract's tables; empty if everything is as expected.
 
     Raises:
-        LakeletError: code USAGE, if the sample has no expected results for that drop.
+        SampleError: if the sample has no expected results for that drop.
     """
     folder = expected_of(sample, drop)
     facts = _read_json(folder / FACTS_FILE)["tables"]
@@ -117,7 +116,7 @@ def check_expectations(
             differences.append(Difference(table, "expectation", message))
     for table, rule in counts:
         if table in TABLES and (table, rule) not in expected.rules:
-            near = nearest_names(rule, (name for of, name in expected.rules if of == table))
+            near = difflib.get_close_matches(rule, [name for of, name in expected.rules if of == table])
             hint = f"; did you mean {near[0]}?" if near else ""
             differences.append(Difference(table, "expectation", f"rule {rule} is not in the contract{hint}"))
     for table, wanted_rows in expected.dropped.items():
@@ -131,10 +130,6 @@ def _read(read_table: ReadTable, table: str) -> pa.Table | pa.RecordBatchReader 
     try:
         return read_table(table)
     except (KeyError, FileNotFoundError):
-        return None
-    except LakeletError as error:
-        if error.code != "UNKNOWN_TABLE":
-            raise
         return None
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lakelet.project.samples import generate, write_expected
-from lakelet.project.samples.agent_changes import agent_change_lines
-from lakelet.project.samples.agents import AgentState
+from sampledata import generate, write_expected
+from sampledata.agent_changes import agent_change_lines
+from sampledata.agents import AgentState
 
 HOUR = 3_600_000_000
 DAY = 20_513  # 2026-03-01

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from lakelet.project.samples.contract import PRESENCE_ONLY, Columns, Type
+from sampledata.contract import PRESENCE_ONLY, Columns, Type
 
 STRING_MODULUS = 2**61
 NOT_A_NUMBER = 10**30  # an infinite value or NaN is never expected, and must show in the sum

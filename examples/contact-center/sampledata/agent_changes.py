@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from lakelet.project.samples.delivery import DROP_SPAN, FIRST_ARRIVAL
-from lakelet.project.samples.entries import utc_text
+from sampledata.delivery import DROP_SPAN, FIRST_ARRIVAL
+from sampledata.entries import utc_text
 
 AGENTS = 120
 HIRED_AT_ONCE = 100  # the other agents of the log entries are hired later, or never

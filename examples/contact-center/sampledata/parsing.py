@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from lakelet.project.samples.contract import NESTED_FIELDS, SILVER_OWN, Columns, Type
+from sampledata.contract import NESTED_FIELDS, SILVER_OWN, Columns, Type
 
 Json = dict[str, Any]
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?")

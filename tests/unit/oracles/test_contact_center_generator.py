@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lakelet.base.errors import LakeletError
-from lakelet.project.samples import generate
-from lakelet.project.samples.contract import SILVER, SILVER_OWN
+from sampledata import SampleError, generate
+from sampledata.contract import SILVER, SILVER_OWN
 from tests.paths import ROOT
 
 CONTRACT_PAGE = ROOT / "docs" / "system-a.md"
@@ -110,7 +109,7 @@ def test_the_report_counts_what_landed(tmp_path: Path) -> None:
 
 
 def test_large_drops_are_split_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("lakelet.project.samples.generate"), "PART_LINES", 200)
+    monkeypatch.setattr(importlib.import_module("sampledata.generate"), "PART_LINES", 200)
     report = generate(tmp_path, rows=1000, seed=5)
     assert [path.name for path in report.files] == [f"drop_001-part-{part:03d}.json" for part in range(5)]
     assert not list(tmp_path.rglob(".*"))
@@ -126,32 +125,30 @@ def test_large_drops_are_split_into_files(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_contradicting_arguments_are_refused(tmp_path: Path, arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(LakeletError, match=says) as caught:
+    with pytest.raises(SampleError, match=says):
         generate(tmp_path, seed=1, **arguments)
-    assert caught.value.code == "USAGE"
     assert files_of(tmp_path) == {}
 
 
 def test_a_folder_with_content_is_only_written_to_on_append(tmp_path: Path) -> None:
     generate(tmp_path, rows=200, seed=1)
     before = files_of(tmp_path)
-    with pytest.raises(LakeletError, match=r"not empty.*\n.*--append"):
+    with pytest.raises(SampleError, match=r"not empty.*\n.*--append"):
         generate(tmp_path, rows=200, seed=1)
-    with pytest.raises(LakeletError, match="seed 1, not 2"):
+    with pytest.raises(SampleError, match="seed 1, not 2"):
         generate(tmp_path, rows=200, seed=2, append=True)
     assert files_of(tmp_path) == before
 
 
 def test_a_state_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"format": 99, "seed": 1}')
-    with pytest.raises(LakeletError, match="format 99") as caught:
+    with pytest.raises(SampleError, match="format 99"):
         generate(tmp_path, rows=200, seed=1, append=True)
-    assert caught.value.code == "USAGE"
 
 
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"format": 1, "seed": 1')
-    with pytest.raises(LakeletError, match="cannot be read"):
+    with pytest.raises(SampleError, match="cannot be read"):
         generate(tmp_path, rows=200, seed=1, append=True)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from lakelet.base.errors import LakeletError
-from lakelet.project.samples import Difference, check, check_expectations, expected_counts, generate, write_expected
+from sampledata import Difference, SampleError, check, check_expectations, expected_counts, generate, write_expected
+from sampledata.contract import TABLES
+from tests.paths import ROOT
 
 Tables = dict[str, pa.Table]
 
@@ -239,13 +242,13 @@ def test_rescued_rows_count_unless_the_field_was_inferred_as_text(sample: Path, 
 
 def test_errors_other_than_an_unknown_table_are_not_swallowed(sample: Path) -> None:
     def unknown(name: str) -> pa.Table:
-        raise LakeletError("UNKNOWN_TABLE", name)
+        raise FileNotFoundError(name)
 
     def broken(name: str) -> pa.Table:
-        raise LakeletError("QUERY_FAILED", name)
+        raise RuntimeError(f"cannot read {name}")
 
     assert {difference.kind for difference in check(sample, unknown)} == {"missing_table"}
-    with pytest.raises(LakeletError, match="QUERY_FAILED"):
+    with pytest.raises(RuntimeError, match="cannot read"):
         check(sample, broken)
 
 
@@ -274,6 +277,29 @@ def test_wrong_counts_are_shown(sample: Path) -> None:
 
 
 def test_a_drop_without_expected_results_is_refused(sample: Path) -> None:
-    with pytest.raises(LakeletError, match="no expected results after drop 7") as caught:
+    with pytest.raises(SampleError, match="no expected results after drop 7"):
         check(sample, {}.__getitem__, drop=7)
-    assert caught.value.code == "USAGE"
+
+
+# --- the two commands
+
+
+def command(folder: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(ROOT / "examples/contact-center" / name), *arguments]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_commands_write_a_sample_and_compare_stored_tables_with_it(tmp_path: Path) -> None:
+    written = command(tmp_path, "generate.py", "sample", "--rows", "400", "--drops", "2")
+    assert written.stdout.splitlines() == [
+        "drop 1: 200 lines in 2 files",
+        "drop 2: 200 lines in 2 files",
+        "Wrote sample/landing and sample/expected.",
+    ]
+    missing = command(tmp_path, "check.py", "sample")
+    assert missing.returncode == 1
+    assert missing.stdout.splitlines() == [f"{name}: the table is missing" for name in TABLES]
+    assert missing.stderr == f"{len(TABLES)} tables below .lakelet differ from sample.\n"
+    again = command(tmp_path, "generate.py", "sample")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr.splitlines()[0] == "sample is not empty"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from lakelet.project.samples.entries import (
+from sampledata.entries import (
     HOUR,
     MAX_DELAY,
     MINUTE,

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from lakelet.project.samples.contract import BRONZE, KEYS, PRESENCE_ONLY, Columns, Type
-from lakelet.project.samples.facts import TableFacts
+from sampledata.contract import BRONZE, KEYS, PRESENCE_ONLY, Columns, Type
+from sampledata.facts import TableFacts
 
 Kind = Literal[
     "missing_table",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from lakelet.project.samples.flaws import SPECIMEN_FLAWS, flaw_by_chance, flaw_named
+from sampledata.flaws import SPECIMEN_FLAWS, flaw_by_chance, flaw_named
 
 Json = dict[str, Any]
 
