@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     LAKELET_TEST_ADAPTIVE=1 (make test-adaptive) turns on adaptive execution, which Lakelet leaves off for small input.
     """
-    from lakelet.spark.launch.local_files import use_quick_local_files
+    from lakelet.jvm.local_files import use_quick_local_files
     from lakelet.spark.launch.session import start_session
 
     warehouse = tmp_path_factory.mktemp("warehouse").as_uri()

@@ -266,9 +266,9 @@ class Pipeline:
         base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
 
         from lakelet.flows.environment import Environment
+        from lakelet.jvm.delta_encoders import give_offered
         from lakelet.language.loader import loaded
         from lakelet.quality.files import FOLDER, with_rule_locations
-        from lakelet.spark.launch.delta_encoders import give_offered
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.held import Held
         from lakelet.spark.names.outside import Named, Outside

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
 from lakelet.cdc import change_feed
-from lakelet.spark.catalyst import items
+from lakelet.jvm.expressions import items
 
 _AGGREGATES = {"Aggregate", "Distinct"}
 _TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}

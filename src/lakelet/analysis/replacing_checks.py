@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.cdc.checks import is_unordered
+from lakelet.jvm.expressions import without_rows
 from lakelet.language.model import Dataset, Flow, Replacement
-from lakelet.spark.catalyst import without_rows
 from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 
 _SEQUENCE = "SEQUENCE BY"

@@ -16,8 +16,8 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame
 
 from lakelet.cdc.changes import Layout, expression
+from lakelet.jvm.expressions import by_names, column, items, without_rows
 from lakelet.language.model import ChangeSpec
-from lakelet.spark.catalyst import by_names, column, items, without_rows
 
 
 def of_keys(spec: ChangeSpec, source: DataFrame, shape: Layout, alias: str) -> Column | None:

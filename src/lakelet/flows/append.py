@@ -43,9 +43,9 @@ from lakelet.flows.replaced_keys import arrived
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.spark_file_sources import follow_file_sources
 from lakelet.flows.stream_progress import emit_stream_progress
+from lakelet.jvm.streams import end_listening, release
 from lakelet.language.model import ChangeSpec, Expectation, Replacement
 from lakelet.language.registry import reading
-from lakelet.spark.callbacks import end_listening, release
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error

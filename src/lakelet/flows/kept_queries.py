@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from lakelet.analysis.analyzed import AnalyzedFlow
 from lakelet.autoloader.rounds import QueryRounds
 from lakelet.autoloader.spec import SourceSpec
+from lakelet.jvm.streams import end_listening, release
 from lakelet.language.model import Dataset
-from lakelet.spark.callbacks import end_listening, release
 
 MOST_QUERIES = 16
 """Each one has a Python process, some 20 MB: further flows start a query for each of their rounds."""

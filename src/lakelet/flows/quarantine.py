@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.flows.context import FlowRun
-from lakelet.spark.catalyst import items
+from lakelet.jvm.expressions import items
 from lakelet.spark.expectations.measure import SOURCE_FILE
 from lakelet.storage.delta.quarantine import Quarantine, newest_view
 from lakelet.storage.delta.table_spec import EPOCH

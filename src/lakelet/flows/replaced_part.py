@@ -17,8 +17,8 @@ from lakelet.flows.counted import counted_query, query_metrics
 from lakelet.flows.failures import failures_of
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
+from lakelet.jvm import expressions as catalyst
 from lakelet.plan.decisions import Decision, Strategy, view_decision
-from lakelet.spark import catalyst
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta.batch_metrics import BatchMetrics

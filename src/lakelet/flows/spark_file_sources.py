@@ -25,7 +25,7 @@ from lakelet.files.remote import scheme_of
 from lakelet.flows.context import FlowRun
 from lakelet.flows.file_sources import report_move
 from lakelet.flows.moved_sources import folder_of, found_at, kept_roots, moved_or_other
-from lakelet.spark.catalyst import items
+from lakelet.jvm.expressions import items
 
 FORMAT = 1
 """Version of both files."""

@@ -15,7 +15,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.flows.handlers import around_hook
-from lakelet.spark.hadoop_defaults import forget_servers
+from lakelet.jvm.hadoop import forget_servers
 from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.eventlog.writer import EventWriter

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 from pyspark.sql.utils import ForeachBatchFunction
 
-from lakelet.spark.callbacks import end_listening
+from lakelet.jvm.streams import end_listening
 
 PIPELINE = """
 import dlt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lakelet.spark.launch.local_files import use_quick_local_files
+from lakelet.jvm.local_files import use_quick_local_files
 
 
 def modes(system: Any, jvm: Any, folder: Path) -> list[int]:

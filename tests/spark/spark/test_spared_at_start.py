@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lakelet
-from lakelet.spark.catalyst import without_rows
+from lakelet.jvm.expressions import without_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ENCODERS = """
 import json, re, sys
 from pathlib import Path
-from lakelet.spark.launch.delta_encoders import give_encoders, keep_encoders
+from lakelet.jvm.delta_encoders import give_encoders, keep_encoders
 from lakelet.spark.launch.session import start_session
 spark = start_session(input_bytes=0)
 context, file = spark.sparkContext, Path(sys.argv[2])
@@ -76,7 +76,7 @@ def test_delta_has_the_encoders_that_it_derives_without_deriving_them(tmp_path: 
 
 
 def test_an_update_gives_delta_the_encoders_that_were_offered(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakelet.spark.launch import delta_encoders
+    from lakelet.jvm import delta_encoders
 
     asked: list[Path] = []
     given = threading.Event()
@@ -98,7 +98,7 @@ def test_an_update_gives_delta_the_encoders_that_were_offered(spark: SparkSessio
 
 
 def test_a_file_that_holds_no_encoders_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    from lakelet.spark.launch.delta_encoders import give_encoders
+    from lakelet.jvm.delta_encoders import give_encoders
 
     (tmp_path / "encoders").write_bytes(b"\xac\xed\x00\x05and then nothing")
     assert not give_encoders(spark.sparkContext, tmp_path / "encoders")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from lakelet.jvm.remains import Remains
 from lakelet.spark.launch.resident import warming
 from lakelet.spark.launch.resident.lending import Lender
-from lakelet.spark.launch.resident.remains import Remains
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from deltalake import DeltaTable
 
-from lakelet.storage.delta import later_checkpoint
+from lakelet.jvm import later_checkpoint
 from lakelet.storage.delta.later_upkeep import EVERY, FILES, LATER
 from lakelet.storage.delta.transaction import Transaction
 

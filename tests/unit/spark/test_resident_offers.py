@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.jvm.remains import Remains
 from lakelet.spark.launch.resident import offers
 from lakelet.spark.launch.resident.lending import Lender, _Running
 from lakelet.spark.launch.resident.offers import Lent, Offer, Refused, Request
-from lakelet.spark.launch.resident.remains import Remains
 
 SECRET = "00" * 32
 

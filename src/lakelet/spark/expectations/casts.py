@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 
-from lakelet.spark.catalyst import items
+from lakelet.jvm.expressions import items
 from lakelet.spark.expectations.resolution import RESULT
 
 _LITERAL = re.compile(r"""['"]""")

@@ -19,7 +19,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.spark.catalyst import column, items, without_rows
+from lakelet.jvm.expressions import column, items, without_rows
 
 CHECKS = "__lakelet_checks"
 """The column that `checked` adds."""

@@ -18,12 +18,12 @@ from lakelet.base.locations import PACKAGE
 from lakelet.base.phases import report
 from lakelet.files.remote import S3Settings
 from lakelet.files.scratch import scratch_folder
+from lakelet.jvm.delta_encoders import offer_encoders
+from lakelet.jvm.local_files import use_quick_local_files
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import ENCODERS, archive_path, note_use
-from lakelet.spark.launch.delta_encoders import offer_encoders
 from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
 from lakelet.spark.launch.forks import python_executable
-from lakelet.spark.launch.local_files import use_quick_local_files
 from lakelet.spark.launch.quick_start import import_pyspark, look_up_sources, session_of
 from lakelet.spark.launch.resident.borrowing import borrowed
 from lakelet.spark.launch.resident.lending import started

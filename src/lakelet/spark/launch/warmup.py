@@ -29,7 +29,7 @@ def prepare() -> Path:
 
 def record() -> None:
     """Run the warm-up and end the Java process in order, for it writes the archive while it ends."""
-    from lakelet.spark.launch.delta_encoders import keep_encoders
+    from lakelet.jvm.delta_encoders import keep_encoders
     from lakelet.spark.launch.session import start_session
 
     spark = start_session(app_name="lakelet warm-up")

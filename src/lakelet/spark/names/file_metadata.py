@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from lakelet.spark.catalyst import items
+from lakelet.jvm.expressions import items
 from lakelet.spark.names.second_calls import FILE_METADATA
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from lakelet.spark.catalyst import items, replaced
+from lakelet.jvm.expressions import items, replaced
 
 _NATIVE = "__file_source_metadata_col"  # key of the metadata column of Spark's own file scans, for which the function works
 

@@ -15,7 +15,8 @@ from pyspark.sql import types as T
 
 from lakelet.config.delta_properties import is_of_protocol
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta import declared, later_checkpoint, schemas
+from lakelet.jvm import later_checkpoint
+from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from lakelet.files.scratch import scratch_folder
+from lakelet.jvm.remains import Remains
 from lakelet.spark.launch.environment import find_java
 from lakelet.spark.launch.resident import offers
 from lakelet.spark.launch.resident.identity import IDLE_SECONDS, NO_SESSION, Facts, Machine, difference, of_command
 from lakelet.spark.launch.resident.offers import GIVEN_BACK, Lent, Offer, Refused, Request
-from lakelet.spark.launch.resident.remains import Remains
 
 if TYPE_CHECKING:
     import subprocess

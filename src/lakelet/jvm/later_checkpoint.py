@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from lakelet.base.java_sources import compiled
+from lakelet.jvm.java_sources import compiled
 
 _NAME = "lakelet.LaterCheckpoint"
 _SOURCE = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.java_sources import compiled
+from lakelet.jvm.java_sources import compiled
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
