@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-_ROOTS = ("/Workspace/", "/Repos/")
+ROOTS = ("/Workspace", "/Repos")
+"""Folders of the machine, on Databricks, in which paths of a workspace lie."""
 _OLD_ROOTS = ("/Users/", "/Shared/")
 _DEPLOYED = "files"
 
 
 def is_of_workspace(path: str) -> bool:
     """Whether a path lies in a workspace."""
-    return path.removeprefix("file:").startswith(_ROOTS)
+    return path.removeprefix("file:").startswith(tuple(f"{root}/" for root in ROOTS))
 
 
 def by_tail(path: str, roots: Sequence[Path]) -> Iterator[Path]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,10 +16,11 @@ from types import FrameType
 from typing import IO, Any
 
 from lakelet.base.locations import PACKAGE
-from lakelet.base.patching import patched_with
+from lakelet.base.patching import Patch, put_on, without_context
 from lakelet.base.text_enum import TextEnum
 from lakelet.base.user_code import is_library
 from lakelet.files import signatures
+from lakelet.files.audit import Listener, is_unheard, unheard
 from lakelet.files.old_pathlib import OLD_PATHLIB
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -70,29 +70,36 @@ class Reads:
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], None]]:
-        """Note what this process reads in the block, in all its threads, or until the yielded function is called. One at a time.
-
-        That function leaves `os.stat` as it is: what has replaced it in the block since, such as the map of paths, is still needed.
-        """
+        """Note what this process reads in the block, in all its threads, or until the yielded function is called. One at a time."""
         global _active
-        _install()
-        output, functions = (sys.stdout, sys.stderr), (os.stat, os.lstat)
+        output = (sys.stdout, sys.stderr)
+        listener = Listener({event: functools.partial(self._hear, event) for event in (*_NOTED, *_DOUBTFUL)})
+        functions = put_on(UNHEARD)
         _active = self
         sys.stdout, sys.stderr = _Output(sys.stdout, self), _Output(sys.stderr, self)
-        os.stat, os.lstat = _noting(os.stat), _noting(os.lstat)
+        listener.begin()
 
         def end() -> None:
             global _active
             if _active is self:
+                listener.end()
+                functions.take_off()
                 sys.stdout, sys.stderr = output
                 _active = None
 
         try:
-            with patched_with(OLD_PATHLIB):
-                yield end
+            yield end
         finally:
             end()
-            os.stat, os.lstat = functions
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        try:
+            if event in _NOTED:
+                _NOTED[event](self, arguments)
+            elif not _is_bytecode(arguments) and (user := _user_line()) is not None:
+                self.doubt(f"{user} calls {event}")
+        except Exception as problem:  # what a listener raises would end what the event announces
+            self.doubt(f"{event}: {type(problem).__name__}")
 
     def note(self, access: Access, path: str) -> None:
         """Note a file or folder that is about to be read."""
@@ -122,11 +129,8 @@ def note_path(path: os.PathLike[str]) -> None:
 
 def module_names(folder: os.PathLike[str]) -> list[str]:
     """Return the names in a folder; while reads are watched, the update depends on these names, not on what the files hold."""
-    before, _busy.on = getattr(_busy, "on", False), True
-    try:
+    with unheard():
         names = os.listdir(folder)
-    finally:
-        _busy.on = before
     if _active is not None:
         _active.note(Access.NAMES, os.path.abspath(folder))
     return names
@@ -141,32 +145,6 @@ def note_doubt(text: str) -> None:
 # --- audit events -------------------------------------------------------------------------------------------------------------------------
 
 _active: Reads | None = None
-_installed = False
-_busy = threading.local()
-
-
-def _install() -> None:
-    """Add the audit hook, once: it stays for the life of the process, and does nothing unless reads are watched."""
-    global _installed
-    if not _installed:
-        sys.addaudithook(_audit)
-        _installed = True
-
-
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    reads = _active
-    if reads is None or (event not in _NOTED and event not in _DOUBTFUL) or getattr(_busy, "on", False):
-        return
-    _busy.on = True
-    try:
-        if event in _NOTED:
-            _NOTED[event](reads, arguments)
-        elif not _is_bytecode(arguments) and (user := _user_line()) is not None:
-            reads.doubt(f"{user} calls {event}")
-    except Exception as problem:  # an audit hook that raises would end what it watches
-        reads.doubt(f"{event}: {type(problem).__name__}")
-    finally:
-        _busy.on = False
 
 
 def _is_bytecode(arguments: Sequence[Any]) -> bool:
@@ -220,15 +198,19 @@ def _noting(original: Callable[..., os.stat_result]) -> Callable[..., os.stat_re
     @functools.wraps(original)
     def stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
         reads = _active
-        if reads is not None and not isinstance(path, int) and not getattr(_busy, "on", False):
-            _busy.on = True
-            try:
+        if reads is not None and not isinstance(path, int) and not is_unheard():
+            with unheard():
                 _on_stat(reads, path, relative=kwargs.get("dir_fd") is not None)
-            finally:
-                _busy.on = False
         return original(path, *args, **kwargs)
 
     return stat
+
+
+UNHEARD: tuple[Patch, ...] = (
+    *(Patch("os", name, without_context(_noting), "looking at a file raises no audit event", "3.10") for name in ("stat", "lstat")),
+    *OLD_PATHLIB,
+)
+"""Patches that note what no audit event announces, while reads are watched. `since`: versions of Python."""
 
 
 def _on_stat(reads: Reads, path: Any, *, relative: bool) -> None:
@@ -300,4 +282,4 @@ class _Output:
         return getattr(self._stream, name)
 
 
-__all__ = ["PASSES_ON", "Access", "Reads", "module_names", "note_doubt", "note_path"]
+__all__ = ["PASSES_ON", "UNHEARD", "Access", "Reads", "module_names", "note_doubt", "note_path"]

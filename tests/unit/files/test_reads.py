@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.base.patching import Patch, patched_with
 from lakelet.files import signatures
 from lakelet.files.reads import Access, Reads, note_doubt, note_path
 
@@ -131,18 +133,43 @@ def test_a_file_has_the_signature_of_the_moment_before_it_was_read_first(tmp_pat
     assert not hasattr(sys.stdout, "_reads")
 
 
-def test_the_end_of_the_watch_keeps_a_function_that_was_replaced_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_the_watch_keeps_a_function_that_was_replaced_meanwhile() -> None:
     """An update goes on after the watch has ended, and its code still needs the map of paths."""
     before = os.stat
 
     def mapped(path: str) -> os.stat_result:
         return before(path)
 
-    with Reads().watching() as end, monkeypatch.context() as patched:
-        patched.setattr(os, "stat", mapped)
+    with Reads().watching() as end, patched_with((Patch("os", "stat", lambda original, _: mapped, "a map of paths", "3.10"),)):
         end()
         assert os.stat is mapped
     assert os.stat is before
+
+
+def test_pythons_functions_are_replaced_while_reads_are_watched_and_no_longer() -> None:
+    functions = (os.stat, os.lstat, os.listdir, os.scandir, builtins.open)
+    with Reads().watching() as end:
+        assert os.stat is not functions[0]
+        assert (os.listdir, os.scandir, builtins.open) == functions[2:]
+        end()
+        assert (os.stat, os.lstat, os.listdir, os.scandir, builtins.open) == functions
+
+
+def test_what_code_reads_in_threads_of_its_own_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    found, doubts = watched(
+        tmp_path,
+        """
+        import os
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(os.path.exists, ["one", "two"]))
+            threads.submit(open, "a.txt").result().close()
+            threads.submit(os.listdir, ".").result()
+        """,
+    )
+    assert doubts == []
+    assert {("file", "one"), ("file", "two"), ("file", "a.txt"), ("entries", ".")} <= found
 
 
 def test_the_folder_in_which_spark_puts_added_files_is_passed_by_when_python_looks_for_modules(

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
+import io
+import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +18,7 @@ from lakelet.base.patching import patched_with
 from lakelet.config.path_map import PathMap
 from lakelet.files.reads import Reads
 from lakelet.spark.names.outside import Outside, using
-from lakelet.spark.patches.python_files import PYTHON_FILES
+from lakelet.spark.patches.python_files import PYTHON_FILES, mapped_files
 
 CALLS = """
 import os
@@ -113,6 +119,71 @@ def test_lakelet_sees_this_machine_as_it_is(data: Path, tmp_path: Path) -> None:
     with using(Outside(PathMap.of([("/Volumes/main/raw", str(data))], tmp_path))), patched_with(PYTHON_FILES, None):
         exec(compile(code, f"{PACKAGE}elsewhere.py", "exec"), names)
     assert names["found"] == (False, False)
+
+
+FUNCTIONS = (builtins.open, io.open, os.listdir, os.scandir, os.stat, os.lstat, os.mkdir, os.chmod, os.utime)
+
+
+def are_replaced() -> bool:
+    now = (builtins.open, io.open, os.listdir, os.scandir, os.stat, os.lstat, os.mkdir, os.chmod, os.utime)
+    assert now == FUNCTIONS or not set(now) & set(FUNCTIONS)
+    return now != FUNCTIONS
+
+
+CODES = {
+    "no path": ("FOUND = 1", False),
+    "a path of this machine": ("FOUND = open('/dev/null').read()", False),
+    "a text": ("FOUND = open('/Workspace/Users/ada/project/a.txt').read()", True),
+    "a name in a repository": ("FOUND = open('/Repos/ada/project/a.txt').read()", True),
+    "the beginning of a text": ("WHO = 'ada'\nFOUND = open(f'/Workspace/Users/{WHO}/project/a.txt').read()", True),
+    "a part of a path": ("import os\nFOUND = open(os.path.join('/Workspace', 'Users', 'ada', 'project', 'a.txt')).read()", True),
+    "one of a list": ("FOUND = [open(one).read() for one in ['/dev/null', '/Repos/ada/project/a.txt', '/dev/null']][1]", True),
+    "a text in a function": ("def f():\n    return open('/Repos/ada/project/a.txt').read()\nFOUND = f()", True),
+    "a text in a method": ("class A:\n    def f(self):\n        return open('/Repos/ada/project/a.txt').read()\nFOUND = A().f()", True),
+    "a text in a helper": ("import helper_of_workspace\nFOUND = open(helper_of_workspace.PATH).read()", True),
+    "a default": ("def f(path='/Repos/ada/project/a.txt'):\n    return open(path).read()\nFOUND = f()", True),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_without_a_map_pythons_functions_are_replaced_from_the_first_code_on_that_names_a_workspace(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, expected = CODES[name]
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("here")
+    (project / "helper_of_workspace.py").write_text("PATH = '/Workspace/Users/ada/project/a.txt'\n")
+    monkeypatch.syspath_prepend(str(project))
+    names: dict[str, Any] = {}
+    paths = replace(PathMap(), repository=(project,))
+    with mapped_files(paths, ["/data", "main"]), using(Outside(paths)):
+        assert not are_replaced()
+        exec(compile(code, str(project / "pipeline.py"), "exec"), names)
+        assert are_replaced() == expected
+    assert not are_replaced()
+    assert names["FOUND"] == ("here" if expected else names["FOUND"])
+    sys.modules.pop("helper_of_workspace", None)
+
+
+def test_pythons_functions_are_replaced_at_once_where_there_is_a_map_or_a_text_that_names_a_workspace(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = replace(PathMap(), repository=(tmp_path,))
+    with mapped_files(PathMap.of([("/Volumes/main/raw", str(data))], tmp_path), []):
+        assert are_replaced()
+    with mapped_files(here, ["/Workspace/Users/ada/project/conf"]):
+        assert are_replaced()
+    with mapped_files(PathMap(), ["/Workspace/Users/ada/project/conf"]):
+        assert not are_replaced()
+    (tmp_path / "imported_before.py").write_text("def path():\n    return '/Repos/ada/project/a.txt'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("imported_before")
+    with mapped_files(here, []):
+        assert are_replaced()
+    sys.modules.pop("imported_before")
+    with mapped_files(here, []):
+        assert not are_replaced()
 
 
 @pytest.mark.parametrize(

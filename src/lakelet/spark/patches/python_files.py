@@ -1,21 +1,29 @@
-"""Paths that code gives to Python's own functions, replaced by paths of this machine while an update runs.
+"""Paths that code gives to Python's own functions, replaced by paths of this machine while there is a map of them.
 
 On Databricks `/Volumes`, `/Workspace` and `/dbfs` are folders of the machine: code opens files there with `open`, and so do libraries that
-it calls (pandas, configparser). Only what the map covers is replaced, and nothing that Lakelet itself looks at.
+it calls (pandas, configparser). Only what the map covers is replaced, and nothing that Lakelet itself looks at. Paths of a workspace mean
+files of the repository: there is a map of them as soon as code that names a workspace runs.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from lakelet.base.locations import PACKAGE
-from lakelet.base.patching import Patch, without_context
-from lakelet.config.workspace_paths import is_of_workspace
+from lakelet.base.patching import Patch, PatchSet, put_on, without_context
+from lakelet.base.user_code import is_library
+from lakelet.config.path_map import PathMap
+from lakelet.config.workspace_paths import ROOTS, is_of_workspace
 from lakelet.files import old_pathlib
+from lakelet.files.audit import Listener
 from lakelet.files.remote import scheme_of
 from lakelet.spark.names.outside import active_map
 
@@ -44,7 +52,7 @@ def _is_python(file: str) -> bool:
 
 def _mapped(path: Any) -> Any:
     """Return the path of this machine that the map gives for a path; anything else unchanged."""
-    if not (active_map().entries or active_map().repository) or not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike):
         return path
     text = os.fspath(path)
     if not isinstance(text, str) or scheme_of(text) is not None or not text.startswith("/"):
@@ -86,9 +94,66 @@ PYTHON_FILES: tuple[Patch, ...] = (
     *_files("io", _opening, "open"),
     *_files("os", _listing, "listdir", "scandir"),
     *_files("os", _with_path, "stat", "lstat", "mkdir", "chmod", "utime"),
-    *_files("posixpath", _with_path, "exists", "lexists", "isfile", "isdir"),
     *old_pathlib.OLD_PATHLIB,
 )
-"""Patches that map the paths that Python's own functions are given. `since`: versions of Python."""
+"""Patches that map the paths that Python's own functions are given. `since`: versions of Python.
 
-__all__ = ["PYTHON_FILES"]
+What only asks whether a path is there (`os.path.exists`, `Path.is_dir`) calls `os.stat` or `os.lstat`.
+"""
+
+
+@contextmanager
+def mapped_files(paths: PathMap, texts: Iterable[str]) -> Iterator[None]:
+    """Map the paths that code gives to Python's own functions, in the block.
+
+    Those of a map are mapped from the beginning. Without one, Python's functions stay as they are until a text, or code that begins to run,
+    names a workspace.
+
+    Args:
+        texts: the parameters and the variables of the environment, from which code may take paths.
+    """
+    put: list[PatchSet] = []
+    listener = Listener({"exec": lambda arguments: begin_with(arguments[0])})
+
+    def begin_with(code: Any) -> None:
+        if isinstance(code, CodeType) and not code.co_filename.startswith(PACKAGE) and _is_named_by(code):
+            listener.end()
+            put.append(put_on(PYTHON_FILES))
+
+    if paths.entries or (paths.repository and (any(map(_is_named_by, texts)) or any(map(_is_named_in, _imported_from(paths.repository))))):
+        put.append(put_on(PYTHON_FILES))
+    elif paths.repository:
+        listener.begin()
+    try:
+        yield
+    finally:
+        listener.end()
+        for one in put:
+            one.take_off()
+
+
+def _is_named_by(constant: object) -> bool:
+    """Return whether a constant of code names a workspace: a text, several, or the code of a function or class."""
+    if isinstance(constant, str):
+        return any(root in constant for root in ROOTS)
+    if isinstance(constant, CodeType):
+        return any(map(_is_named_by, constant.co_consts))
+    return isinstance(constant, tuple | frozenset) and any(map(_is_named_by, constant))
+
+
+def _imported_from(folders: Iterable[Path]) -> Iterator[str]:
+    """Yield the files of the repository's modules that were imported before: their code does not begin to run again."""
+    below = tuple(str(folder) + os.sep for folder in folders)
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return (file for file in files if isinstance(file, str) and file.startswith(below) and not is_library(file))
+
+
+@functools.cache
+def _is_named_in(file: str) -> bool:
+    try:
+        return _is_named_by(Path(file).read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return False
+
+
+__all__ = ["PYTHON_FILES", "mapped_files"]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from lakelet.autoloader.patches import STAND_ALONE
 from lakelet.base.patching import Patch
+from lakelet.files.reads import UNHEARD
 from lakelet.language.dlt_modules import MODULES
 from lakelet.spark.patches.actions import ACTIONS
 from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
@@ -37,7 +38,7 @@ from lakelet.spark.patches.unrecorded import UNRECORDED
 from lakelet.spark.patches.workers import DAEMON, WORKER
 
 UPDATE: tuple[Patch, ...] = (
-    *(*SESSION, *REPORTED_LINES, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
+    *(*SESSION, *REPORTED_LINES, *PATHS, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
     *(*EXPRESSIONS, *CURRENT_NAMES, *OTHER_NAMES, *JSON_SCHEMAS, *GROUPS, *SECRETS, *SUBQUERIES, *DISPLAY, *GROUPED, *FUNCTION_NAMES),
     *JSON_COLUMNS,
     *(*UNRECORDED, *ACTIONS),  # actions ask who called them: they are the outermost
@@ -46,6 +47,8 @@ UPDATE: tuple[Patch, ...] = (
 
 SETS: Mapping[str, tuple[Patch, ...]] = {
     "an update": UPDATE,
+    "an update with a map of paths": PYTHON_FILES,
+    "the record of what an update reads": UNHEARD,
     "the analysis of an update": CALL_SITES,
     "loading source files and calling their functions": MODULES,
     "lakelet.testing": GIVEN_INPUTS,

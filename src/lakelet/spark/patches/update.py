@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from lakelet.base.patching import patched_with
 from lakelet.spark.names.outside import Outside, using
 from lakelet.spark.patches.exclusive import only_pipeline
+from lakelet.spark.patches.python_files import mapped_files
 from lakelet.spark.patches.table import UPDATE
 from lakelet.spark.session_clones import UpdateSession, quiet_pyspark, user_session
 
@@ -41,6 +43,7 @@ def patched(context: UpdateContext) -> Iterator[UpdateSession]:
         quiet_pyspark(),
         user_session(context.base, context.settings) as session,
         patched_with(UPDATE, session),
+        mapped_files(context.outside.paths, (*context.settings.values(), *os.environ.values())),
         using(context.outside),
     ):
         yield session
