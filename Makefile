@@ -1,14 +1,18 @@
 # make run: the main pipeline on generated sample data. make factory, make audit, make web: the systems in examples/, two deliveries each.
 # make test: the tests, but for the long ones. All of them set up what they need first.
 # make test-crash: an update killed at every point where it may die. make test-long: what takes more than three seconds.
-# make test-slow: what takes minutes (an hour in all); by hand. CI runs `make test`, `make test-crash` and `make test-long`.
-# make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
-# make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
+# make test-slow: what CI leaves to the night: more cases of sweeps, repetitions, what takes minutes. Two hours; nightly.yml runs its parts.
+# make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by night.
+# make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes; by night.
 # make test-browser: the page driven in Chromium; two minutes.
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
-.PHONY: setup run factory audit web test test-oldest which-oldest test-adaptive test-crash test-long test-long-changes test-long-others test-slow test-cloud test-browser coverage pictures corpus test-conformance lint docs sample constraints clean
+.PHONY: setup doctor ci-parts run factory audit web test test-plain test-oldest test-adaptive test-crash test-long test-long-changes test-long-others \
+	test-slow test-slow-changes test-slow-autoloader test-slow-crash test-slow-others test-cloud chromium test-browser coverage pictures corpus \
+	test-conformance lint docs sample constraints clean
 
+# The parts of CI, each a target of this file with its cap in minutes. `.ci/run` runs them in this order, .github/workflows/ci.yml as jobs.
+CI_PARTS = doctor:8 lint:5 test-oldest:6 test:12 test-crash:18 test-long-changes:9 test-long-others:20 test-browser:5 test-conformance:6
 LAKELET = .venv/bin/lakelet
 PYTHON = .venv/bin/python
 ROWS = 20000
@@ -20,6 +24,12 @@ STEALING = -n $(PROCESSES) --dist worksteal
 
 setup:
 	@sh scripts/setup.sh
+
+doctor: setup
+	@$(LAKELET) doctor
+
+ci-parts:
+	@echo $(CI_PARTS)
 
 run: sample
 	@$(LAKELET) run
@@ -59,19 +69,21 @@ web: setup
 test: setup
 	@.venv/bin/python -m pytest $(PARALLEL)
 
+# What needs no Spark, by the tests of the rooms below it: what CI runs on macOS.
+PLAIN = not spark and not crash and not slow and not long and not cloud and not conformance and not browser
+test-plain: setup
+	@.venv/bin/python -m pytest $(PARALLEL) -m "$(PLAIN)" tests/unit
+
 test-adaptive: setup
 	@LAKELET_TEST_ADAPTIVE=1 .venv/bin/python -m pytest $(PARALLEL) -m "not crash and not slow and not cloud" tests/spark
 
 # The oldest Python that is promised, in an environment of its own: what runs without Java.
 OLDEST = .lakelet/python3.10
 PYTHON310 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.10.*/bin/python3.10) python3.10)
-which-oldest:
-	@echo $(PYTHON310)
-
 test-oldest: setup
 	@test $(OLDEST)/installed -nt pyproject.toml -a $(OLDEST)/installed -nt constraints.txt || { $(PYTHON310) -m venv $(OLDEST) && $(OLDEST)/bin/python -m pip install -q --disable-pip-version-check uv \
 		&& $(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --constraint constraints.txt --editable . --group dev && touch $(OLDEST)/installed; }
-	@$(OLDEST)/bin/python -m pytest -p no:cacheprovider $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" \
+	@$(OLDEST)/bin/python -m pytest -p no:cacheprovider $(PARALLEL) -m "$(PLAIN)" \
 		tests/unit/base tests/unit/cli tests/unit/config tests/unit/files tests/unit/house tests/unit/language \
 		tests/unit/plan tests/unit/testing tests/unit/update tests/unit/spark/test_patches.py tests/unit/spark/test_python_files.py
 
@@ -88,14 +100,34 @@ test-long-changes: setup
 test-long-others: setup
 	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 --ignore=tests/spark/cdc
 
+# In parts as well: the nightly workflow runs them beside each other.
+SLOW = .venv/bin/python -m pytest $(STEALING) -rs -m slow --timeout 3000 --durations=20
 test-slow: setup
-	@.venv/bin/python -m pytest -x -m slow --timeout 3000
+	@$(MAKE) -k -j1 test-slow-changes test-slow-autoloader test-slow-crash test-slow-others
+
+test-slow-changes: setup
+	@$(SLOW) tests/spark/cdc tests/unit/cdc
+
+test-slow-autoloader: setup
+	@$(SLOW) tests/spark/autoloader tests/unit/autoloader
+
+test-slow-crash: setup
+	@$(SLOW) tests/crash
+
+test-slow-others: setup
+	-@.venv/bin/python tests/conformance/corpus.py
+	@$(SLOW) $(foreach folder,spark/cdc unit/cdc spark/autoloader unit/autoloader crash,--ignore=tests/$(folder))
 
 test-cloud: setup
 	@.venv/bin/python -m pytest -m cloud --timeout 3000 tests/cloud
 
-# The page, driven in the Chromium of the system; skipped where there is none.
-test-browser: setup
+# The page, driven in the Chromium of the system.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| { test "$$(id -u)" = 0 && { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; }; } \
+		|| { echo "There is no Chromium. Type: sudo apt-get install chromium" >&2; exit 1; }
+
+test-browser: setup chromium
 	@.venv/bin/python -m pytest $(PARALLEL) -m browser tests/browser
 
 # The pictures in docs/images, drawn again by the tests that look at them, where they show something else.
@@ -105,7 +137,7 @@ pictures: setup
 coverage: setup
 	@.venv/bin/python -m coverage erase
 	@.venv/bin/python -m coverage run --parallel-mode -m pytest $(PARALLEL) \
-		-m "not spark and not crash and not slow and not long and not cloud and not conformance and not browser" tests/unit
+		-m "$(PLAIN)" tests/unit
 	@.venv/bin/python -m coverage combine --quiet
 	@.venv/bin/python -m coverage report
 
@@ -115,7 +147,7 @@ corpus: setup
 
 test-conformance: setup
 	-@.venv/bin/python tests/conformance/corpus.py
-	@.venv/bin/python -m pytest -rs -m conformance tests/conformance
+	@.venv/bin/python -m pytest -rs -m "conformance and not slow" tests/conformance
 
 # The site of the documentation, in site/; needs no network.
 docs: setup

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -51,16 +51,8 @@ def s3(_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
     return server
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a long test that begins after LAKELET_LONG_UNTIL, in seconds since 1970: `.ci/run` has an end on slow machines too."""
-    until = os.environ.get("LAKELET_LONG_UNTIL")
-    if until and time.time() > float(until) and item.get_closest_marker("long"):
-        pytest.skip("the time for long tests is over: `make test-long` runs all of them")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for the session, through whichever fixture, is a Spark test: `-m "not spark"` leaves them out.
+    """Mark the tests that need the session as `spark`, through whichever fixture, and the cases that CI leaves out as `slow`.
 
     Names must be the same in every process, or pytest-xdist runs nothing: the address of an object in one is refused at once.
     """
@@ -69,3 +61,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"give the cases of this test ids of their own, they hold an address: {item.nodeid}")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    _mark_cases_that_ci_leaves_out(items)
+
+
+def _mark_cases_that_ci_leaves_out(items: list[pytest.Item]) -> None:
+    """Mark as `slow` the cases of a test that its marker `in_ci` does not keep: every nth is kept, or those with the named ids."""
+    cases: defaultdict[str, int] = defaultdict(int)
+    for item in items:
+        kept = item.get_closest_marker("in_ci")
+        if kept is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        case = item.callspec.id if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ""
+        if case not in kept.args and (kept.args or cases[test] % kept.kwargs["every"]):
+            item.add_marker(pytest.mark.slow)
+        cases[test] += 1

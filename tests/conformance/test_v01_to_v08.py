@@ -7,8 +7,10 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 
+@pytest.mark.slow
 def test_V01_a_dataset_called_range_does_not_hide_the_function(case):
     c = case("V01").update()
     assert c.rows("range") == sorted(range(1000), key=repr), "range holds 0..999"
@@ -19,6 +21,7 @@ def test_V01_a_dataset_called_range_does_not_hide_the_function(case):
     c.nothing_new()
 
 
+@pytest.mark.slow
 def test_V02_events_of_a_relative_folder_are_counted_by_type(case):
     c = case("V02").update()
     assert c.count("raw_events") == 6, "every event of the first file"
@@ -32,6 +35,7 @@ def test_V02_events_of_a_relative_folder_are_counted_by_type(case):
     c.nothing_new()
 
 
+@pytest.mark.slow
 def test_V03_batch_json_with_a_rule_that_fails_the_update(case):
     c = case("V03")
     file = "wikipedia-datasets/data-001/clickstream/raw-uncompressed-json/2015_2_clickstream.json"
@@ -107,6 +111,7 @@ def _customer(key: Any, operation: str | None, hour: int, *, firstname: str | No
     return {**row, "operation": operation, "operation_date": f"03-04-2024 {hour:02}:00:00", **changed}
 
 
+@pytest.mark.slow
 def test_V05_latest_rows_and_history_of_customers_in_sql(case):
     c = case("V05")
     c.params.update(catalog="dev", schema="shop")
@@ -217,6 +222,7 @@ def _transaction(
     }
 
 
+@pytest.mark.slow
 def test_V07_bookstore_with_json_in_strings(case):
     c = case("V07")
     c.maps["dbfs:/mnt/demo-datasets/bookstore"] = str(c.inputs)

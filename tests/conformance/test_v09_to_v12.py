@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 UTC = timezone.utc
 
@@ -128,6 +129,7 @@ def _readings(column: str, rows: Iterable[tuple[int, int | None, float]]) -> pa.
     return pa.table([device, times, value], schema=pa.schema(kinds))
 
 
+@pytest.mark.slow
 def test_V10_notebooks_join_three_windowed_streams_of_sensors(case):
     c = case("V10")
     landing = "/Volumes/bridge_monitoring/00_landing"
@@ -226,6 +228,7 @@ def _transactions(rows: Iterable[tuple[int, int, int, int]]) -> list[str]:
     return [f"{t},{user},{product},1,{price},2025-03-01,7" for t, user, product, price in rows]
 
 
+@pytest.mark.slow
 def test_V12_csv_files_with_byte_order_marks_and_a_master_table(case):
     c = case("V12")
     c.params |= {"catalog_name": "workshop", "schema_name": "sales"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 # --- V13 ------------------------------------------------------------------------------------------------------------------------------
 
@@ -86,6 +87,7 @@ def test_V13_deletes_that_are_spelled_differently_are_no_deletes(case):
 _PATIENT = "userid,gender,age,height,weight,smoker,familyhistory,cholestlevs,bp,risk"
 
 
+@pytest.mark.slow
 def test_V14_devices_and_users_of_a_cookbook(case):
     c = case("V14")
     c.maps["/databricks-datasets/iot-stream"] = str(c.inputs)

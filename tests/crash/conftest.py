@@ -34,16 +34,11 @@ class Scene:
     def __init__(self, folder: Path, spark: Any) -> None:
         self.folder, self.spark = folder, spark
         self.kept = folder.with_name("after-update-1")
-        self.start_empty()
+        self._open().write(PIPELINE)
+        self.drops: list[Drop] = []
         self.land(FIRST)
         self.project.run()
         shutil.copytree(folder, self.kept)
-
-    def start_empty(self) -> Scene:
-        remove(self.folder, self.spark)
-        self._open().write(PIPELINE)
-        self.drops: list[Drop] = []
-        return self
 
     def start_after_update_1(self) -> Scene:
         remove(self.folder, self.spark)
@@ -79,12 +74,6 @@ def _scene(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Scene:
 def scene(_scene: Scene) -> Scene:
     """After the first update on the first drop."""
     return _scene.start_after_update_1()
-
-
-@pytest.fixture
-def empty_scene(_scene: Scene) -> Scene:
-    """Before the first update ever: nothing landed, no storage."""
-    return _scene.start_empty()
 
 
 # ------------------------------------------------------------------------------------------------------------ the victims

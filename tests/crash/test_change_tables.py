@@ -61,6 +61,7 @@ SECOND_UPDATE = Scenario(second_file_landed, (*POINTS, "changes.merged@2"))  # t
 SWITCHING = Scenario(second_file_with_an_odd_column_landed, (PREPARING, f"{PREPARING}@2"))
 
 
+@pytest.mark.in_ci("changes.merged", "changes.mirrored")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_changes_of_an_update_that_died_there_are_applied_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(SECOND_UPDATE, failpoint)
@@ -95,6 +96,7 @@ def test_a_state_that_was_converted_by_an_update_that_was_killed_is_converted_on
     assert events.where("count > 1").count() == 0
 
 
+@pytest.mark.in_ci("changes.prepared")
 @pytest.mark.parametrize("failpoint", SWITCHING.points)
 def test_an_update_that_died_while_it_switched_column_mapping_on_is_gone_on_with(failpoint: str, deaths: Deaths, spark: Any) -> None:
     project = deaths.left_at(SWITCHING, failpoint)
@@ -142,6 +144,7 @@ def second_beliefs_landed(project: Project) -> None:
 BELIEVING = Scenario(second_beliefs_landed, ("batch.files_written", "changes.merged", "changes.mirrored", "flow.drained"))
 
 
+@pytest.mark.in_ci("changes.merged")
 @pytest.mark.parametrize("failpoint", BELIEVING.points)
 def test_beliefs_of_an_update_that_died_there_are_added_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(BELIEVING, failpoint)

@@ -32,6 +32,7 @@ def second_files_landed(project: Project) -> None:
 SECOND_UPDATE = Scenario(second_files_landed, POINTS)
 
 
+@pytest.mark.in_ci("batch.files_written", "batch.committed")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_a_replaced_table_of_an_update_that_died_there_counts_each_row_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(SECOND_UPDATE, failpoint)

@@ -57,6 +57,11 @@ def second_drop_landed(project):
     land(project, SECOND)
 
 
+def first_drop_landed(project):
+    land(project.write(PIPELINE), FIRST)
+
+
+FIRST_UPDATE = Scenario(first_drop_landed, ("lease.acquired", "batch.committed", "flow.drained", "view.committed"))
 SECOND_UPDATE = Scenario(second_drop_landed, tuple(point for point in COMMON if point not in RESETTING | REPAIRING))
 
 
@@ -81,13 +86,12 @@ def test_an_update_killed_there_is_made_good_by_the_next_one(failpoint, scene, k
     check_all(scene.project, scene.drops)
 
 
-@pytest.mark.parametrize("failpoint", ["lease.acquired", "batch.committed", "flow.drained", "view.committed"])
-def test_the_first_update_ever_killed_there_is_made_good_by_the_next_one(failpoint, empty_scene, killed_at):
-    empty_scene.land(FIRST)
-    killed_at(failpoint)
-    empty_scene.project.run()
-    assert measured(empty_scene.project) == answer([FIRST]).quality
-    check_all(empty_scene.project, empty_scene.drops)
+@pytest.mark.parametrize("failpoint", FIRST_UPDATE.points)
+def test_the_first_update_ever_killed_there_is_made_good_by_the_next_one(failpoint, deaths):
+    project = deaths.left_at(FIRST_UPDATE, failpoint)
+    project.run()
+    assert measured(project) == answer([FIRST]).quality
+    check_all(project, [FIRST])
 
 
 @pytest.mark.parametrize("failpoint", sorted(DESCRIBING))

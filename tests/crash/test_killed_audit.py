@@ -30,6 +30,7 @@ def killed(project: Path, failpoint: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_an_audit_update_that_was_killed_leaves_nothing_out_and_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:

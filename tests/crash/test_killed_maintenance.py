@@ -54,6 +54,7 @@ def land(project: Project, *sequences: int) -> None:
         project.arrive(f"{seq}.json", {"id": seq % 3, "seq": seq, "name": f"name {seq}"})
 
 
+@pytest.mark.in_ci("maintain.optimized@2-True", "maintain.mirrored-False", "maintain.deleted@2-True")
 @pytest.mark.parametrize(
     ("failpoint", "then_maintained"),
     [("maintain.optimized@2", True), ("maintain.optimized@2", False), ("maintain.mirrored", False), ("maintain.deleted@2", True)],

@@ -17,6 +17,7 @@ from tests.spark.conftest import Project
 PARAMETER = {"kind_known"}  # of a view that a new path of the landing folder, a parameter, lets be computed once more
 
 
+@pytest.mark.in_ci("ledger.planned", "batch.files_written", "batch.committed", "flow.drained")
 @pytest.mark.parametrize("number", range(len(SECOND_UPDATE.points)), ids=SECOND_UPDATE.points)
 def test_an_update_that_died_is_made_good_in_a_renamed_folder_or_a_copy(number: int, deaths: Deaths) -> None:
     left = deaths.left_at(SECOND_UPDATE, SECOND_UPDATE.points[number])
@@ -63,6 +64,7 @@ def moved_project(project: Project) -> None:
 MOVED = Scenario(moved_project, ("source.noted", "source.journaled", "source.log_moved", "ledger.planned", "batch.committed"))
 
 
+@pytest.mark.in_ci("source.journaled-False", "source.noted-True", "source.journaled-True", "source.log_moved-True")
 @pytest.mark.parametrize(("failpoint", "again"), [("source.journaled", False), *((point, True) for point in MOVED.points)])
 def test_an_update_that_dies_in_a_moved_project_is_made_good(failpoint: str, again: bool, deaths: Deaths) -> None:
     project = deaths.left_at(MOVED, failpoint)

@@ -34,6 +34,7 @@ def first_update(project: Project) -> None:
 FIRST_UPDATE = Scenario(first_update, POINTS)
 
 
+@pytest.mark.in_ci("batch.files_written", "batch.committed")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_the_batch_of_an_update_that_died_there_is_appended_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(FIRST_UPDATE, failpoint)
@@ -70,6 +71,7 @@ def two_files(project: Project) -> None:
 READING = Scenario(two_files, ("changes.merged", "changes.mirrored", "flow.drained", "flow.finished"))
 
 
+@pytest.mark.in_ci("changes.merged", "flow.drained")
 @pytest.mark.parametrize("failpoint", READING.points)
 def test_a_stream_that_is_read_once_is_not_read_on_after_its_update_died_there(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(READING, failpoint)
@@ -93,6 +95,7 @@ def one_file(project: Project) -> None:
 BEGINNING = Scenario(one_file, ("once.started", "batch.started"))
 
 
+@pytest.mark.in_ci("once.started")
 @pytest.mark.parametrize("failpoint", BEGINNING.points)
 def test_a_stream_that_is_read_once_and_was_not_committed_is_read_in_the_next_update(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(BEGINNING, failpoint)

@@ -86,6 +86,7 @@ def updated_and_landed(project: Project) -> None:
 SECOND_UPDATE = Scenario(updated_and_landed, tuple(POINTS))
 
 
+@pytest.mark.in_ci("quarantine.written", "quarantine.committed", "batch.committed", "view.committed")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_each_row_is_in_one_of_both_tables_after_an_update_that_died_there(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(SECOND_UPDATE, failpoint)
@@ -103,6 +104,7 @@ def test_each_row_is_in_one_of_both_tables_after_an_update_that_died_there(failp
     assert project.versions() == versions
 
 
+@pytest.mark.slow
 def test_the_first_quarantine_ever_of_an_update_that_was_killed_there_is_made_good(tmp_path: Path, spark: Any) -> None:
     project = Project(tmp_path / "project", spark).write(PIPELINE)
     project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
@@ -121,6 +123,7 @@ def test_an_empty_quarantine_is_there_after_an_update_that_was_killed_when_it_wa
     assert measured(project)["small"] == (2, 0)
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize(("limit", "stays", "left"), [("35", [1, 3, 4, 30], [11, 40, None]), ("4", [1, 3], [4, 11, 30, 40, None])])
 def test_rules_that_change_between_the_death_and_the_next_update_decide_about_the_whole_batch(
     limit: str, stays: list[int], left: list[int | None], deaths: Deaths
@@ -138,6 +141,7 @@ def test_a_batch_that_is_tried_again_without_a_quarantine_leaves_no_row_in_it(de
     assert (kept(project), held(project, "rows", "n")) == ([1, 3, 4, 30], [11])
 
 
+@pytest.mark.slow
 def test_rows_that_somebody_changed_after_the_death_are_replaced_too(deaths: Deaths, spark: Any) -> None:
     project = deaths.left_at(SECOND_UPDATE, "quarantine.committed")
     path = project.path("rows_quarantine")
@@ -164,6 +168,7 @@ REFRESH = Scenario(
 )
 
 
+@pytest.mark.in_ci("batch.committed")
 @pytest.mark.parametrize("failpoint", REFRESH.points)
 def test_a_full_refresh_that_died_there_leaves_no_old_row_in_the_quarantine(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(REFRESH, failpoint)
@@ -171,6 +176,7 @@ def test_a_full_refresh_that_died_there_leaves_no_old_row_in_the_quarantine(fail
     assert (kept(project), held(project, "rows", "n")) == ([2, 3], [])
 
 
+@pytest.mark.slow
 def test_a_full_refresh_that_was_killed_between_both_commits_leaves_no_old_row_in_the_quarantine(tmp_path: Path, spark: Any) -> None:
     project = Project(tmp_path / "project", spark)
     other_files(project, 12)
@@ -179,6 +185,7 @@ def test_a_full_refresh_that_was_killed_between_both_commits_leaves_no_old_row_i
     assert (kept(project), held(project, "rows", "n")) == ([2], [12])
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize(("limit", "stays", "left"), [("10", [1, 1, 3, 4], [11, 30, 40, None]), ("35", [1, 1, 3, 4, 11, 30], [40, None])])
 def test_rows_of_a_batch_that_died_are_held_once_though_its_flow_begins_again(
     limit: str, stays: list[int], left: list[int | None], deaths: Deaths
@@ -192,6 +199,7 @@ def test_rows_of_a_batch_that_died_are_held_once_though_its_flow_begins_again(
     assert (found.judged, found.waiting) == (len(left), False)
 
 
+@pytest.mark.slow
 def test_a_flow_that_keeps_its_rows_in_spark_meanwhile_and_was_killed_holds_each_row_once(tmp_path: Path, spark: Any) -> None:
     declared = 'schema="n BIGINT, kind VARCHAR(3)", table_properties'
     project = Project(tmp_path / "project", spark).write(PIPELINE.replace("table_properties", declared, 1))
@@ -216,6 +224,7 @@ def widened(project: Project) -> None:
 REPLAY = Scenario(widened, ("quarantine.released", "batch.committed"), (("replay", ("rows",)),))
 
 
+@pytest.mark.in_ci("quarantine.released")
 @pytest.mark.parametrize("failpoint", REPLAY.points)
 def test_released_rows_of_a_replay_that_died_there_are_added_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(REPLAY, failpoint)
@@ -228,6 +237,7 @@ def test_released_rows_of_a_replay_that_died_there_are_added_once(failpoint: str
     assert kept(project) == [1, 11]
 
 
+@pytest.mark.slow
 def test_a_replay_after_one_that_died_finishes_that_first(deaths: Deaths) -> None:
     project = deaths.left_at(REPLAY, "quarantine.released")
     project.write(PIPELINE.replace("LIMIT = 10", "LIMIT = 20"))

@@ -28,6 +28,7 @@ def left(project: Project) -> tuple[list[str], list[int], list[Any]]:
     return sorted(OWN_NAMES.sub("*", str(file.relative_to(storage))) for file in found), versions, project.rows("totals")
 
 
+@pytest.mark.in_ci("batch.files_written")
 @pytest.mark.parametrize("failpoint", ["batch.files_written", "batch.committed@2"])
 def test_a_copy_at_a_stop_holds_what_a_kill_leaves(failpoint: str, deaths: Deaths, tmp_path: Path, spark: Any) -> None:
     killed = Project(tmp_path / "project", spark)

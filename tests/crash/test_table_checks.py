@@ -35,6 +35,7 @@ def first_update(project: Project) -> None:
 FIRST_UPDATE = Scenario(first_update, ("checks.validated", "checks.reported", "events.before_flush", "update.before_terminal"))
 
 
+@pytest.mark.in_ci("checks.validated", "checks.reported")
 @pytest.mark.parametrize("failpoint", FIRST_UPDATE.points)
 def test_the_checks_of_an_update_that_died_there_are_in_the_log_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(FIRST_UPDATE, failpoint)

@@ -15,6 +15,7 @@ from lakelet.cli.main import main
 from tests.web_example import KEY, check, copied
 
 
+@pytest.mark.slow
 def test_an_update_of_the_web_example_that_was_killed_is_finished_by_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:

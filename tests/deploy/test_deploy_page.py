@@ -99,7 +99,7 @@ def steps() -> dict[str, list[str]]:
     return {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in workflow["jobs"].items()}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_steps_of_the_workflow_plan_and_deploy(folder: Path, filled: Workspace, steps: dict[str, list[str]], tmp_path: Path) -> None:
     (folder / ".venv" / "bin").mkdir(parents=True)
     (folder / ".venv" / "bin" / "lakelet").symlink_to(Path(sys.executable).with_name("lakelet"))

@@ -59,7 +59,7 @@ def shop(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_commands_of_the_page_about_deployment_deploy_roll_back_and_destroy(
     shop: Path, workspace: Workspace, spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -178,6 +178,7 @@ def test_a_start_that_stays_unanswered_ends_with_a_code_of_its_own(deployed: Dep
     assert len(starts(deployed.workspace)) == 3
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [{"status": 503, "retry_after": 1}, {"status": 429}, {"drop": "before"}, {"drop": "after"}])
 def test_faults_while_it_is_followed_change_nothing(

@@ -46,7 +46,7 @@ def typed(block: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in COMMAND.findall(block)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_commands_of_both_pages_keep_the_tables_and_publish_their_page(
     shop: Path, spark: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

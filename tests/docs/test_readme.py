@@ -238,6 +238,7 @@ def check_picture(picture: Path, printed: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_ci("README.md")
 @pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md", "docs/coming-from.md", "docs/from-databricks.md"])
 def test_every_block_does_what_the_page_says(page: str, project: Project, pytestconfig: pytest.Config) -> None:
     path = pytestconfig.rootpath / page

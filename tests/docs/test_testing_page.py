@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?:#|--) (\S+)\n")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_block_of_the_page_about_testing_does_what_it_says(
     tmp_path: Path, pytestconfig: pytest.Config, spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

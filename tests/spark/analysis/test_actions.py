@@ -86,7 +86,7 @@ def test_a_function_sees_the_rows_there_are_and_each_action_is_told_with_its_lin
     assert p.statuses()["newest"] == "IDLE"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_first_update_computes_what_cannot_do_without_rows_and_what_is_below_it_when_its_turn_comes(project):
     p = project(
         FILES

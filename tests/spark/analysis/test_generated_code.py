@@ -31,7 +31,7 @@ LATE = """
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_temporary_makes_a_private_table_wherever_it_is_written_and_delta_tables_are_read_by_name(project):
     p = project(LATE)
     p.arrive("1.json", {"id": 1}, {"id": 2})
@@ -106,7 +106,7 @@ def test_functions_that_spark_has_under_another_name_are_called_in_text(project)
     assert p.rows("in_sql") == ["more", "none"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_schema_of_all_texts_of_a_column(project):
     p = project(r"""
         import dlt
@@ -237,7 +237,7 @@ def test_a_dataset_s_function_does_not_write_to_a_table_of_the_pipeline_through_
     assert errors[-1].what.startswith("SHOW of main.default.a, a dataset of the pipeline")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_of_snapshots_that_runs_once_is_not_compared_again_until_a_full_refresh(project):
     p = project("""
         import dlt
@@ -288,7 +288,7 @@ def test_once_of_snapshots_is_true_or_false(project):
     assert codes(p.refused()) == ["ARGUMENT_INVALID"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_whole_numbers_as_versions_have_the_type_that_the_table_declares(project):
     p = project("""
         from pyspark import pipelines as dp
@@ -310,7 +310,7 @@ def test_whole_numbers_as_versions_have_the_type_that_the_table_declares(project
         assert str(p.table(name).schema.field("__START_AT").type) == kind
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_function_finds_the_history_and_the_detail_of_a_stored_dataset(project):
     p = project("""
         import dlt

@@ -98,6 +98,7 @@ def made_as(kind):
     return f"\n    @dlt.table\n    def t():\n        return {KINDS[kind]}\n"
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), [("stream", "view"), ("view", "stream"), ("stream", "changes"), ("changes", "view")])
 def test_a_table_of_another_kind_takes_its_place_by_a_full_refresh(project, before, after):
@@ -141,7 +142,7 @@ def test_a_type_that_the_table_cannot_take_is_refused_and_a_full_refresh_takes_i
     assert p.rows("t") == ["1"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_partition_columns_of_a_change_table_are_refused_too(project):
     source = FILES + made_as("changes").replace("create_streaming_table('t')", "create_streaming_table('t'{more})")
     p = project(source.replace("{more}", ""))

@@ -61,7 +61,7 @@ def test_a_view_brings_its_settings_to_the_flows_that_read_it_and_to_no_other(pr
     assert set(p.rows("near", "zone")) == {"Asia/Seoul"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_views_that_differ_are_refused_unless_the_reader_decides(project):
     both = "def both():\n    return spark.read.table('inner').join(spark.read.table('other'), 'id')"
     p = project(VIEWS.format(more="@dlt.table\n" + both))

@@ -67,6 +67,7 @@ def versions(location: Path) -> list[str]:
     return sorted(file.name for file in (location / "_schemas").iterdir())
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["application", "bare"])
 def test_E01_a_program_that_is_started_again_goes_on_with_the_new_column(way: str, request: Any, land: Any, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_d12_files_move_away_in_an_update_without_news_and_trouble_is_a_warning(
     assert one.run().rows("t", "id") == [1, 2]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_source_is_known_by_its_place_in_the_query_whatever_was_opened_before_it(project: Callable[..., Any], tmp_path: Path) -> None:
     """Its batches are counted apart; with the offset of another source it would clean files too early, or never have nothing to do."""
     p = project(

@@ -106,7 +106,7 @@ def test_S06_S08_a_stream_of_files_heals_itself_and_its_state_is_a_table(pipelin
         ask(f"SELECT id FROM STREAM read_files('{project.landing}')")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_S07_cloud_files_is_a_stream_with_text_columns_unless_told_otherwise(pipeline: Callable[..., Any]) -> None:
     project = pipeline(
         typed='SELECT *, _metadata.file_name f FROM cloud_files("$IN","json",map("cloudFiles.inferColumnTypes","true"))',
@@ -193,7 +193,7 @@ def test_a_sql_file_reads_files(project: Callable[..., Any], sql: str) -> None:
     assert len(made.rows("t", "id")) == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_S08_a_sql_file_reads_the_state_of_a_stream(project: Callable[..., Any]) -> None:
     made = project()
     made.arrive("a.json", A)

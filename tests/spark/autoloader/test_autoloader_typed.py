@@ -74,7 +74,7 @@ def test_E16_in_a_pipeline_the_column_of_the_table_becomes_wider(project: Callab
     assert one.version("bronze") == version
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_without_the_property_stays_as_it_is_and_the_error_names_it(project: Callable[..., Any]) -> None:
     one = project(PIPELINE.replace("{properties}", ""))
     land(one.landing, "p1.parquet", {"a": pa.array([1], pa.int32())}, 1)

@@ -63,7 +63,7 @@ def test_a_log_that_grows_all_the_time_is_read_as_it_is_with_a_warning(project: 
     assert "cloudFiles.allowOverwrites" in notice
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_batch_that_was_committed_is_not_written_again_and_a_later_version_of_its_file_is_found(
     project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,7 +44,7 @@ def test_sources_that_change_places_are_refused_and_one_that_moves_is_not(projec
     assert made.rows("both") == [2, 3]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_sources_of_one_folder_are_known_by_their_patterns(project: Callable[..., Project]) -> None:
     numbers = ("one", "numbers*")
     made = project(PIPELINE.format([LETTERS, numbers]))

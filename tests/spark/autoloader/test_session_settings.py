@@ -145,6 +145,7 @@ def hours(project: Any) -> dict[str, int]:
     return {name: project.rows(name, "t")[0].hour for name in names}
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["configuration", "spark.conf.set", "SET"])
 def test_AL4_the_time_zone_reaches_every_source_whoever_sets_it(project: Callable[..., Any], way: str) -> None:

@@ -88,6 +88,7 @@ def sql(project: Any) -> Any:
     return project(FEED).write(SQL, "tables.sql")
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("language", ["python", "sql"])
 def test_the_documented_life_of_a_company_gives_the_documented_rows_after_each_change(language, request):
@@ -99,7 +100,7 @@ def test_the_documented_life_of_a_company_gives_the_documented_rows_after_each_c
         assert p.rows("beliefs") == ordered(wanted)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_changes_of_a_company_in_one_update_and_backwards_give_the_same_rows(python):
     python.arrive("a.json", *reversed(LIFE))
     python.run()
@@ -137,14 +138,14 @@ def test_the_state_that_was_measured_on_databricks(project):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_early_delete_ends_the_version_as_soon_as_it_is_known(python):
     python.arrive("a.json", event(1, 5, 1), event(1, 2, 3, "ann"), event(2, 2, 3, "bob"), event(2, 5, 4))
     python.run()
     assert python.rows("beliefs") == [(1, "ann", 2, 5, 3, None), (2, "bob", 2, 5, 4, None), (2, "bob", 2, None, 3, 4)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_event_with_the_same_sequence_that_becomes_known_later_is_a_correction(python):
     python.arrive("a.json", event(1, 2, 7, "anna"), event(2, 2, 3, "bob"), event(3, 2, 3))
     python.run()
@@ -158,7 +159,7 @@ def test_an_event_with_the_same_sequence_that_becomes_known_later_is_a_correctio
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_equal_events_and_ties_do_not_depend_on_the_order_of_arrival(python):
     tied = [event(1, 2, 3, "ann"), event(1, 2, 3, "bob"), event(2, 2, 3, "cy"), event(2, 2, 3)]
     for number, arriving in enumerate(([tied[0], tied[3]], tied[1:], tied[::-1])):
@@ -245,7 +246,7 @@ def test_events_without_a_system_sequence_are_refused_before_anything_is_written
     assert (refused.code, "system_sequence_by" in refused.what, refused.where.line) == ("CDC_SEQUENCE_TYPE", True, 11)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_does_not_become_bitemporal_without_a_full_refresh(project):
     """BT-13."""
     type_2 = PYTHON.replace(' system_sequence_by=col("known"),', "").replace('"bitemporal"', '"2"')
@@ -261,7 +262,7 @@ def test_a_table_does_not_become_bitemporal_without_a_full_refresh(project):
     assert p.errors() == {"beliefs": "CDC_STATE_CHANGED"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_stream_over_a_bitemporal_table_goes_on_until_a_belief_is_closed(project):
     """CT-12."""
     p = project(
@@ -309,6 +310,7 @@ def test_random_feeds_give_the_same_table_as_the_algebra(tmp_path, spark, seed, 
     assert sorted(found, key=feeds.sorting) == expected(flow, events)
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("properties", [{}, MERGED], ids=["rewritten", "merged"])
 def test_columns_that_come_later_change_no_belief(tmp_path, spark, properties):
@@ -335,7 +337,7 @@ def test_columns_that_come_later_change_no_belief(tmp_path, spark, properties):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_tracked_columns_count_for_all_beliefs_from_the_next_batch_on(tmp_path, spark):
     """CO-5 for bitemporal tables: what was believed before the batch is computed again too."""
     first = [event(1, 1, 1, "ann"), event(1, 3, 2, "anna"), event(2, 1, 1, "bob")]

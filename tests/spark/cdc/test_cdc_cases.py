@@ -197,7 +197,7 @@ def test_C62_a_snapshot_applied_once_beside_changes_gives_way_to_them_in_either_
     assert p.rows("people") == [(1, "n"), (2, "t")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it(project):
     p = project()
     for columns in ("id INT, seq INT, v STRING", "id INT, seq INT, v STRING, z STRING"):
@@ -217,7 +217,7 @@ def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it(project):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_values_that_differ_by_a_microsecond_or_inside_a_map_are_different(project):
     columns = "id INT, at TIMESTAMP, seen TIMESTAMP_NTZ, tags MAP<STRING, STRING>"
     arguments = {"keys": ["id"], "sequence_by": "at", "except_column_list": [], "stored_as_scd_type": 2}
@@ -264,6 +264,7 @@ def copies(table: str, case: SnapshotCase, *, until: int | None = None) -> str:
     return f"declare_copies({table!r}, {columns!r}, {dict(case.arguments)!r}, {found!r})\n"
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.adaptive_too
 def test_D5_D6_C59_C60_C61_snapshots_from_a_function_all_in_one_update_or_one_per_update(project):
@@ -279,7 +280,7 @@ def test_D5_D6_C59_C60_C61_snapshots_from_a_function_all_in_one_update_or_one_pe
     assert p.versions() == versions
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_D5_periodic_snapshots_carry_the_time_of_their_update(project):
     (case,) = (case for case in SNAPSHOT_CASES if case.id == "D5")
     call = f"dp.create_auto_cdc_from_snapshot_flow('people', 'whole', ['Key'], **{dict(case.arguments)!r})\n"
@@ -324,7 +325,7 @@ def declare_nothing():
     assert {name: p.rows(name) for name in gives} == {name: [(1, "a")] for name in gives}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_keeps_its_columns_when_its_snapshots_are_gone_and_functions_read_tables_of_the_pipeline(project):
     source = """
 @dlt.table

@@ -97,7 +97,7 @@ def test_lists_may_name_columns_that_are_left_out_and_expressions_use_them(proje
     assert p.table("people").column_names == ["id", "op", "p", "__START_AT", "__END_AT"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_clustering_of_a_change_table_is_noticed_to_have_no_effect(project):
     p = project(HEAD + pipeline("{}").replace("schema=None", 'cluster_by=["id"]'))
     p.arrive("a.json", {"id": 1, "name": "ann", "seq": 1})

@@ -57,6 +57,7 @@ def _agrees(spark: Any, folder: Path, seed: int, scd_type: int, path: str) -> No
     assert sorted(rows, key=repr) == sorted(wanted, key=repr), f"seed {seed}"
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize(("seed", "scd_type", "path"), [(1, 1, "rewritten"), (2, 1, "merged"), (3, 2, "merged")])
 def test_two_flows_with_changing_options_and_growing_columns_give_the_stated_table(tmp_path, spark, seed, scd_type, path):

@@ -151,6 +151,7 @@ def test_a_change_table_gets_column_mapping_with_the_first_odd_name_also_by_snap
     assert all(name in notices[0] for name in ALL)
 
 
+@pytest.mark.slow
 def test_a_change_table_is_made_with_column_mapping_and_keeps_it_when_a_full_refresh_brings_no_odd_name(project):
     p = project(UNDECLARED)
     p.arrive("1.json", event("id", 1, 1, "ann", **{ODD: "x"}), folder="feed")

@@ -80,6 +80,7 @@ def test_structs_arrays_and_maps_grow_and_types_become_wider_in_current_rows_and
     assert rows(p, "copied") == [(1, BIG, *after), nothing]
 
 
+@pytest.mark.slow
 def test_a_wider_type_is_refused_with_the_property_that_allows_it_where_that_is_not_set(project):
     p = project(PIPELINE.format(grown=0, widening=""))
     p.arrive("a.json", {"id": 1, "seq": 1, "n": 1})
@@ -90,6 +91,7 @@ def test_a_wider_type_is_refused_with_the_property_that_allows_it_where_that_is_
     assert all("delta.enableTypeWidening" in str(e.todo) for e in errors)
 
 
+@pytest.mark.slow
 def test_a_column_that_is_always_null_in_one_flow_has_the_type_of_the_other_one(project):
     p = project("""
         import dlt

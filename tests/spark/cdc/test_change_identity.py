@@ -51,7 +51,7 @@ def price(seq, price, item="a b", note="n"):
     return {"shop": 1, "item no": item, "seq": seq, "known": seq, "price": price, "note": note}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_same_keys_and_lists_in_another_order_or_spelling_are_the_same_table(project):
     p = project(TWICE + FIRST)
     p.arrive("1.json", price(1, 10), price(2, 20, item="c"))
@@ -117,7 +117,7 @@ CREATE FLOW f AS AUTO CDC INTO in_sql FROM STREAM(of_one) KEYS (id) SEQUENCE BY 
 REFUSED = ("one", "two", "listed", "left_out", "beliefs", "ours", "first_copy", "periodic", "given", "in_sql")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_source_with_a_reserved_column_is_refused_by_name_and_alone(project):
     p = project(RESERVED).write(SQL, "flows.sql")
     p.arrive("1.json", {"id": 1, "seq": 1, "known": 1, "START_AT": 5, "__row": 6, "__now": 7, "__count": 8})

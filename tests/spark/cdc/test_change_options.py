@@ -103,6 +103,7 @@ def test_a_target_that_gets_or_loses_ignore_null_updates_keeps_what_its_rows_and
     assert [row for row in held(p, "past") if row[0] == 1] == [(1, "a", "b", 5, 7), (1, "a", "c", 7, None), (1, None, "old", 3, 5)]
 
 
+@pytest.mark.slow
 def test_each_event_says_what_the_options_of_its_own_flow_let_it_say(project):
     p = project()
     flows = {
@@ -139,6 +140,7 @@ def test_each_event_says_what_the_options_of_its_own_flow_let_it_say(project):
     assert held(p, "buried") == [(3, "new", "new")]
 
 
+@pytest.mark.slow
 def test_columns_that_a_flow_does_not_select_any_more_are_null_in_new_rows_and_stay_in_old_versions(project):
     p = project()
     narrow, two = {"except_column_list": ["op", "seq", "cols", "y"]}, {"stored_as_scd_type": 2}
@@ -148,6 +150,7 @@ def test_columns_that_a_flow_does_not_select_any_more_are_null_in_new_rows_and_s
     assert held(p, "past") == [(1, "a", "b", 1, 2), (1, "c", None, 2, None)]
 
 
+@pytest.mark.slow
 def test_other_tracked_columns_count_for_all_versions_from_the_next_batch_on(project):
     p = project()
     two, only_x = {"stored_as_scd_type": 2}, {"stored_as_scd_type": 2, "track_history_column_list": ["x"]}
@@ -159,6 +162,7 @@ def test_other_tracked_columns_count_for_all_versions_from_the_next_batch_on(pro
     assert held(p, "less", "id", "y", "__START_AT") == [(1, "d", 1), (2, "c", 1)]
 
 
+@pytest.mark.slow
 def test_a_table_of_an_earlier_version_that_did_not_describe_its_state_goes_on(project):
     p = project()
     first = [u(1, "a", "b", 5), d(2, 5)]
@@ -190,6 +194,7 @@ def _forget_state(internal: Path) -> None:
         file.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.parametrize("properties", ["{}", '{"delta.enableChangeDataFeed": "true"}'], ids=["written again", "merged"])
 @pytest.mark.parametrize("kind", [1, 2])
 def test_events_of_one_sequence_that_two_flows_bring_say_together_what_each_says(project, kind, properties):
@@ -247,6 +252,7 @@ def event_of(record: Mapping[str, Any]) -> algebra.Event:
     return algebra.Event((record["id"],), record["seq"], values, algebra.Op.DELETE if record["op"] == "d" else algebra.Op.UPSERT, sets)
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize("kind", [1, 2])
 def test_events_of_one_sequence_from_flows_of_all_options_give_what_the_algebra_gives(project, kind):
     p, rng, state = project(), random.Random(kind), algebra.State()

@@ -34,6 +34,7 @@ def event(region: str, id: int, seq: int, name: str | None = None, gone: bool = 
     return {"region": region, "id": id, "seq": seq, "name": name, "gone": gone}
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["'seq < 10'", "F.col('seq') < 10"])
 def test_an_event_that_does_not_meet_where_fails_the_flow_and_nothing_is_written(project, where):
@@ -47,6 +48,7 @@ def test_an_event_that_does_not_meet_where_fails_the_flow_and_nothing_is_written
     assert p.rows("people", "id", "name") == [(1, "ann")]
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("scd", [1, 2])
 def test_conditions_on_keys_keep_the_files_of_other_rows_from_being_read(project, scd):

@@ -86,7 +86,7 @@ def test_late_repeated_and_early_events_give_the_same_tables_as_the_feed_in_orde
     assert p.rows("current", "id", "name", "town") == [(3, "cyd", None), (4, "dee", "Oslo")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_batch_without_sequence_or_key_fails_and_leaves_the_table(project):
     p = project(PIPELINE)
     p.arrive("a.json", event(1, 1, "ann"))
@@ -148,7 +148,7 @@ def test_snapshots_one_per_update_and_one_by_one_from_a_function(project):
     assert p.rows("history", "id", "name", "age", "__START_AT", "__END_AT") == history
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_loaded_once_and_a_feed_make_one_table_in_either_order(project):
     p = project("""
     import dlt
@@ -176,7 +176,7 @@ def test_rows_loaded_once_and_a_feed_make_one_table_in_either_order(project):
     assert p.versions() == versions
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_first_batch_whose_rows_are_all_dropped_is_counted_in_the_table_s_log(project):
     p = project(PIPELINE)
     p.arrive("a.json", event(1, 1), event(2, 2))

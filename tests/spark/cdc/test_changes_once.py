@@ -35,6 +35,7 @@ CREATE FLOW fed AS AUTO CDC INTO people FROM STREAM(changes) KEYS (id) SEQUENCE 
 """
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("language", ["python", "sql"])
 def test_a_stream_that_is_applied_once_gives_what_is_there_at_first_and_no_more_until_a_full_refresh(project, language):

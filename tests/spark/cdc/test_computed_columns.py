@@ -30,6 +30,7 @@ def declared(kind: int, properties: str = "{}") -> str:
     """
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("properties", ["{}", '{"delta.enableChangeDataFeed": "true"}'], ids=["written again", "merged"])
 def test_rows_of_type_1_have_their_computed_columns_after_each_batch(project, properties):
@@ -45,6 +46,7 @@ def test_rows_of_type_1_have_their_computed_columns_after_each_batch(project, pr
     assert p.rows("large") == [(1, 10)]
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("properties", ["{}", '{"delta.enableChangeDataFeed": "true"}'], ids=["written again", "merged"])
 def test_rows_of_type_2_have_columns_that_are_computed_from_their_times(project, properties):
@@ -65,7 +67,7 @@ def test_rows_of_type_2_have_columns_that_are_computed_from_their_times(project,
     ]  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_batch_that_changes_nothing_counts_no_row_of_a_table_with_computed_columns(project):
     p = project(declared(2))
     p.arrive("1.json", {"id": 1, "price": 1, "at": 1})
@@ -83,7 +85,7 @@ def upserted(p) -> int:
     return sum((e.body.get("metrics") or {}).get("num_upserted_rows") or 0 for e in p.events if e.event_type == "flow_progress")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_that_others_change_get_their_computed_columns_again(project):
     p = project(declared(2))
     p.arrive("1.json", {"id": 1, "price": 1, "at": 1}, {"id": 2, "price": 2, "at": 1})

@@ -101,7 +101,7 @@ def test_C65_C66_maintenance_and_properties_between_updates_change_no_answer(pro
     assert t.p.versions() == versions
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_files_that_a_light_vacuum_deleted_after_optimize_are_missed_by_name(project, unguarded):
     t = Tables(project, "merged").update((1, 10, "a")).update((2, 10, "b"))
     t.sql("OPTIMIZE {t}").sql("VACUUM {t} LITE RETAIN 0 HOURS")
@@ -125,7 +125,7 @@ def test_C67_a_row_inserted_by_hand_stays_until_an_event_of_its_key_and_gives_wa
     assert t.rows() == t.rows("nulls") == [(1, "a"), (8, "h"), (9, "new")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_C67_a_row_inserted_by_hand_into_a_history_is_an_event_at_its_start(project):
     t = Tables(project, "history").update((1, 10, "a"), (2, 10, "b"))
     t.sql("INSERT INTO {t} VALUES (123, 'John Doe', 5, NULL), (1, 'before', 5, NULL), (2, 'after', 15, 18), (2, 'z', 1, 12)")
@@ -154,7 +154,7 @@ def test_C68_C69_rows_deleted_updated_and_merged_by_hand_count_at_the_sequence_t
     assert t.rows() == t.rows("nulls") == [(1, "new"), (3, "D"), (4, "M"), (50, "old"), (6, None), (70, "z")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_C68_C69_rows_of_a_history_that_were_deleted_or_changed_by_hand_stay_so(project):
     t = Tables(project, "history").update(
         (1, 1, "a"), (1, 5, "b"), (1, 7, "b"), (1, 10, "c"), (2, 1, "x"), (2, 5), (3, 1, "k"), (3, 5, "l")
@@ -201,7 +201,7 @@ def test_C70_a_restored_table_gets_its_rows_back_with_the_next_update_and_change
     assert (1, "A") not in t.rows("nulls")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_written_by_hand_after_a_truncate_stay_and_go_with_the_next_one(project):
     t = Tables(project, "truncated").update((1, 1, "a"), (None, 5))
     t.sql("INSERT INTO {t} VALUES (1, 'hand'), (2, 'hand')").update((3, 6, "c"), (2, 4, "late"))
@@ -224,7 +224,7 @@ def test_rows_that_cannot_be_events_are_refused_before_anything_is_written_until
     assert (t.rows(), t.rows("history")) == ([(1, "a"), (5, "e")], [(1, "a", 10, None), (2, "b", 9, 13), (5, "e", 1, None)])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_column_or_constraint_added_by_hand_is_refused_and_a_full_refresh_begins_again(project):
     t = Tables(project, "latest", "history").update((1, 10, "a"))
     t.sql("ALTER TABLE {t} ADD COLUMN extra STRING", "latest").sql("ALTER TABLE {t} ADD CONSTRAINT named CHECK (name <> '')", "history")
@@ -237,7 +237,7 @@ def test_a_column_or_constraint_added_by_hand_is_refused_and_a_full_refresh_begi
     assert (t.rows(), t.rows("history")) == ([(1, "a"), (5, "e")], [(1, "a", 10, None), (5, "e", 1, None)])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_readers_of_the_change_feed_get_what_was_changed_by_hand_once_and_nothing_of_maintenance(project, unguarded):
     feed = """
 @dlt.table

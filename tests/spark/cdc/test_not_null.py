@@ -38,6 +38,7 @@ def required(p, name):
     ]
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_change_table_keeps_not_null_and_refuses_rows_without_a_value_before_anything_is_written(project, merged, monkeypatch):
@@ -65,7 +66,7 @@ def test_a_change_table_keeps_not_null_and_refuses_rows_without_a_value_before_a
         assert error.where.file.endswith("pipeline.py")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("merged", [False, True])
 def test_what_no_reader_sees_may_be_null(project, merged, monkeypatch):
     """A stale event, a delete, and an event that keeps the value it does not have."""
@@ -86,7 +87,7 @@ def test_what_no_reader_sees_may_be_null(project, merged, monkeypatch):
     assert p.rows("nulls", "id", "name", "at") == [(1, "a", 10)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_not_null_can_be_declared_for_a_table_that_is_there_and_taken_back(project):
     p = project(FEED + CHANGED.format(null=""))
     p.arrive("1.json", {"id": 1, "name": "a", "at": 1}, {"id": 2, "at": 2})
@@ -136,7 +137,7 @@ def test_an_ordinary_streaming_table_gets_not_null_later_and_refuses_what_breaks
     assert p.errors() == {"rows_of_it": "NOT_NULL_VIOLATED"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_snapshots_and_sql_keep_not_null(project):
     p = project()
     p.write(

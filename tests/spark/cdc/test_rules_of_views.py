@@ -39,7 +39,7 @@ def test_rules_of_a_view_are_counted_where_a_snapshot_flow_reads_it(project):
     assert p.quality("checked") == {"known": (3, 1), "small": (2, 2)}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_fail_rule_of_a_view_fails_the_snapshot_flow_that_reads_it(project):
     p = project(PERIODIC.replace('expect_or_drop("known"', 'expect_or_fail("known"'))
     p.arrive("1.json", {"id": 1, "v": "a"})
@@ -52,7 +52,7 @@ def test_a_fail_rule_of_a_view_fails_the_snapshot_flow_that_reads_it(project):
     assert p.rows("target") == [(1, "a")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_each_snapshot_of_a_function_has_the_counts_of_the_views_that_it_reads(project):
     p = project("""
         import dlt

@@ -81,7 +81,7 @@ def run(folder, *arguments):
     return lakelet(folder, "run", "pipeline.py", *arguments, "--param", "landing=landing", "--storage", "storage")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_mistakes_of_all_files_are_told_together_with_exit_code_2_and_nothing_is_written(folder):
     (folder / "broken.py").write_text("import dlt\n\n@dlt.table\ndef four(:\n    return 1\n")
     (folder / "other.py").write_text(

@@ -239,6 +239,7 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
     assert "COMPLETED" in {event["details"].get("flow_progress", {}).get("status") for event in events}
 
 
+@pytest.mark.slow
 def test_the_reason_why_spark_is_started_is_told(folder: Path) -> None:
     (folder / "pipeline.py").write_text("import time\n\nimport dlt\n\n\n@dlt.table\ndef numbers():\n    return spark.range(3)\n")
     run(folder)

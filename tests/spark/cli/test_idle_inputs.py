@@ -439,6 +439,7 @@ def decided(s: Shop, changes: list[tuple[str, int]]) -> tuple[str, list[str]]:
     return found, made
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.parametrize("kind", [*ALL])
 def test_each_change_is_noticed_and_what_is_not_read_does_not_count(updated: Shop, kind: str) -> None:
     _, count = ALL[kind]

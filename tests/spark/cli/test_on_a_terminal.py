@@ -189,11 +189,13 @@ def test_validate_shows_all_errors_together_each_with_its_line_and_the_nearest_n
     assert "not_installed_here' in this environment" in screen[80][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "graph"])
 def test_plan_and_graph_show_the_errors_of_validate(screens: Screens, command: str) -> None:
     assert screens[120, f"{command} pipeline.py other.sql"] == screens[120, "validate pipeline.py other.sql"]
 
 
+@pytest.mark.slow
 def test_a_missing_import_at_the_top_of_a_file_is_an_error_with_its_line(screens: Screens) -> None:
     found, code = screens[80, "validate importing.py looking.py"]
     warned, error = found.strip("\n").split("\n\n")
@@ -210,6 +212,7 @@ def test_a_missing_import_at_the_top_of_a_file_is_an_error_with_its_line(screens
     )
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.parametrize("command", ["validate", "plan", "graph"])
 def test_a_function_that_looks_at_rows_is_a_warning_with_its_line(screens: Screens, command: str) -> None:
     found, code = screens[80, f"{command} looking.py"]

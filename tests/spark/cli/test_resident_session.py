@@ -170,6 +170,7 @@ def test_an_update_through_the_session_is_the_one_without_it(project):
     assert cold.spark != project.spark
 
 
+@pytest.mark.slow
 def test_validate_plan_and_preview_use_the_session_and_a_changed_module_is_seen_everywhere(project):
     valid = project.command("validate", "pipeline.py")
     assert (valid.code, valid.spark) == (0, project.spark)
@@ -182,6 +183,7 @@ def test_validate_plan_and_preview_use_the_session_and_a_changed_module_is_seen_
     assert sorted(row["text"] for row in json.loads(seen.out)["rows"]) == ["second 1", "second 2"]
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_project_run_on_the_session(project):
     (project.folder / "test_raw.py").write_text(TESTS)
     passed = project.start("test", "-k", "session").communicate(timeout=120)
@@ -193,6 +195,7 @@ def test_the_tests_of_the_project_run_on_the_session(project):
     assert project.command("validate", "pipeline.py").spark == project.spark
 
 
+@pytest.mark.slow
 def test_an_invalid_pipeline_has_the_same_exit_code_and_ctrl_c_leaves_the_session_as_it_was(project):
     project.save("broken.py", PIPELINE.replace('dlt.read("raw")', 'dlt.read("rwa")'))
     broken = project.command("validate", "broken.py")

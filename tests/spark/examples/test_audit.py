@@ -118,12 +118,14 @@ def test_the_readme_of_the_audit_example_gives_the_tables_of_the_oracle(
     check(project)
 
 
+@pytest.mark.slow
 def test_the_audit_example_sends_nothing_without_its_parameter(load_pipeline: Callable[..., Any]) -> None:
     file = ROOT / "examples" / "audit" / "pipelines" / "send.py"
     assert [*load_pipeline(file).functions] == []
     assert [*load_pipeline(file, conf={"export": "somewhere"}).functions] == ["send_sensitive_changes"]
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_real_cloudtrail_files_give_the_tables_of_the_oracle(project: Path, spark: Any) -> None:
     if not SAMPLE.is_file():
@@ -162,6 +164,7 @@ def readers(project: Path) -> Iterator[dict[str, dict[int, Any]]]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_readers_see_whole_files_in_their_order_the_newest_first_while_an_update_writes(project: Path, spark: Any) -> None:
     made = runpy.run_path(str(project / "generate.py"))
     landing, count = project / "landing", 8
@@ -189,6 +192,7 @@ def test_readers_see_whole_files_in_their_order_the_newest_first_while_an_update
     assert len(seen["events"]) > 2
 
 
+@pytest.mark.slow
 def test_live_records_are_in_the_tables_while_a_backlog_is_read(project: Path, spark: Any) -> None:
     made = runpy.run_path(str(project / "generate.py"))
     landing, count = project / "landing", 50

@@ -35,7 +35,7 @@ SECONDS_TO_CATCH_UP = 120  # a few are enough on a machine with nothing else to 
 DALE_LINES = ["20260301150000\twash\td1\t+\tBelt 1", "20260301150130\twash\td1\t-\tBelt 1", "soon\twash\td2\t+\tBelt 1"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_readme_of_the_factory_example_gives_the_tables_of_the_oracle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any
 ) -> None:
@@ -100,7 +100,7 @@ def check_dale(example: FactoryExample, capsys: pytest.CaptureFixture[str]) -> N
     assert Counter(row["is_quarantined"] for row in example.rows("movements_raw") if row["factory"] == "dale") == {False: 3, True: 1}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_factory_example_run_continuously_follows_drops_until_it_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:

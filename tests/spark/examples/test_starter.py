@@ -95,6 +95,7 @@ def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
     assert kept == [["main.demo.refunds", 0]]
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["audit", "contact-center", "factory", "web"])
 def test_a_project_from_an_example_passes_its_own_tests(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
@@ -115,7 +116,7 @@ def test_a_project_from_an_example_passes_its_own_tests(name: str, tmp_path: Pat
                 del sys.modules[module]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_init_makes_a_running_pipeline_of_data_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any
 ) -> None:

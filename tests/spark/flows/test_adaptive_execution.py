@@ -93,7 +93,7 @@ def test_a_fail_rule_of_a_view_refuses_rows_that_its_reader_leaves_out_afterward
     assert made.errors() == {"chosen": "EXPECTATION_VIOLATION", "filtered": "EXPECTATION_VIOLATION"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_empty_snapshot_ends_every_row(project):
     made = project("""
         import dlt

@@ -119,7 +119,7 @@ def test_a_declared_mode_decides_and_can_be_declared_for_a_table_that_is_there(p
     assert shown(p, "bronze", "id", ODD) == shown(p, "gold", "id", ODD) == [(1, None), (2, "u")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_full_refresh_may_bring_the_first_odd_name(project):
     p = project(PIPELINE.replace("{declared}", ""))
     p.arrive("1.json", {"id": 1, "kind": "x"}, folder="odd")
@@ -130,7 +130,7 @@ def test_a_full_refresh_may_bring_the_first_odd_name(project):
     assert shown(p, "bronze", "id", ODD) == shown(p, "gold", "id", ODD) == [(1, "u")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_with_odd_names_may_keep_a_change_feed(project):
     code = """
     import dlt
@@ -166,7 +166,7 @@ def test_a_table_with_odd_names_may_keep_a_change_feed(project):
     assert (40, "insert") in p.rows("changes")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_new_table_is_made_with_column_mapping(project):
     p = project(PIPELINE.replace("{declared}", ""))
     p.arrive("1.json", {"id": 1, "kind": "x", ODD: "u"}, folder="odd")
@@ -195,7 +195,7 @@ dlt.apply_changes("merged", "events", ["id"], "id")
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_new_comment_leaves_column_mapping_to_the_first_rows_that_need_it(project):
     p = project(DESCRIBED.format(comment="before", more=""))
     p.arrive("1.json", {"id": 1, "name": "a"})

@@ -50,7 +50,7 @@ def test_an_aggregate_over_a_stream_has_one_row_per_group_after_any_number_of_up
     assert p.versions() == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_update_reads_the_new_rows_only_and_state_remembers_the_rest(project):
     p = project(TOTALS)
     p.arrive("a.json", {"kind": "x", "amount": 1})
@@ -94,7 +94,7 @@ def test_a_broken_fail_rule_leaves_the_table_as_it_was_and_the_batch_for_the_nex
     assert p.rows("totals") == [("x", 21, 2)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_kind_of_aggregate_in_python_and_sql(project):
     p = project(
         BRONZE
@@ -134,7 +134,7 @@ def test_every_kind_of_aggregate_in_python_and_sql(project):
     assert p.rows("by_kind") == [("x", 1.0), ("y", 4.0)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_views_that_aggregate_and_flows_with_a_name_of_their_own_are_maintained_alike(project):
     p = project(
         BRONZE
@@ -227,7 +227,7 @@ def test_a_watermark_that_comes_or_goes_needs_a_full_refresh_because_the_state_i
     assert p.rows("hours") == [(10, 1), (12, 3)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_settings_of_a_dataset_hold_for_its_state_and_a_private_table_keeps_its_own(project):
     source = (
         TOTALS.replace(
@@ -250,7 +250,7 @@ def test_settings_of_a_dataset_hold_for_its_state_and_a_private_table_keeps_its_
     p.spark.catalog.dropTempView("totals")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_aggregate_in_a_common_table_expression_is_one_too_and_rows_beside_it_are_not(project):
     p = project(BRONZE)
     p.write(

@@ -99,7 +99,7 @@ def test_a_query_that_never_ran_with_a_column_too_many_refuses_the_update(projec
 COMMENTED = "id BIGINT COMMENT 'key', n INT, m STRUCT<u: STRING COMMENT 'who'> COMMENT 'meta', a ARRAY<STRUCT<q: INT COMMENT 'what'>>"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_comments_of_nested_fields_are_kept_and_no_part_of_the_type(project):
     p = project(f"""
         import dlt

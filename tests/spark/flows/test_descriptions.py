@@ -77,7 +77,7 @@ def test_what_is_changed_or_removed_while_nothing_is_new_is_applied_in_one_commi
         assert p.rows(name) == [(1, "a"), (2, "b")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_was_set_by_hand_stays_until_it_is_declared(project):
     p = project(PIPELINE.format(described='table_properties={"quality": "bronze", "team": "a"}'))
     p.arrive("1.json", {"id": 1, "name": "a"})
@@ -127,7 +127,7 @@ def test_clustering_is_declared_changed_and_taken_back_without_new_rows(project)
     assert p.rows("bronze", "id") == p.rows("view", "id") == [1, 2]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_partition_columns_are_refused_also_without_new_rows(project):
     p = project(PIPELINE.format(described=""))
     p.arrive("1.json", {"id": 1, "name": "a"})

@@ -230,7 +230,7 @@ def test_rows_behind_the_watermark_are_counted_and_shown(project):
     assert late.level == "WARN"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_rule_of_a_streaming_table_may_name_a_column_that_a_join_by_name_hides(project):
     p = project("""
     import dlt

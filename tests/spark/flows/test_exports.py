@@ -54,7 +54,7 @@ def busy(p: Project) -> set[str]:
     return {name for name, status in p.statuses().items() if status != "IDLE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_exports_of_the_page_send_changes_only_and_are_idle_without_any(project: Any, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / "docs/export.md").read_text(encoding="utf-8"))
     assert len(blocks) == 4

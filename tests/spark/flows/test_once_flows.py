@@ -52,7 +52,7 @@ def test_a_batch_is_appended_once_beside_a_stream_also_when_its_code_changes_and
     assert set(p.statuses().values()) == {"IDLE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.adaptive_too
 def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_again(project):
     source = """
@@ -76,7 +76,7 @@ def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_again(projec
     assert p.rows("t") == [0, 1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_reads_tables_of_the_pipeline_when_they_are_ready_and_the_log_knows_it_too(project):
     p = project(
         """
@@ -142,7 +142,7 @@ def test_what_a_flow_read_that_has_run_may_be_gone_until_a_full_refresh(project,
     assert (p.errors(), p.rows("t", "n")) == ({"lonely": "FLOW_FAILED"}, [1, 2, 3])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_change_flows_know_what_they_applied_when_delta_has_cleaned_its_log_up(project, tmp_path):
     (tmp_path / "old.json").write_text('{"id": 1, "seq": 0, "v": "old"}')
     p = project(
@@ -235,7 +235,7 @@ def test_a_stream_in_a_flow_that_runs_once_is_refused_before_anything_runs(proje
     assert (stream.where.file.endswith("pipeline.py"), stream.where.line) == (True, 10)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_both_forms_of_sql(project):
     p = project()
     p.write(

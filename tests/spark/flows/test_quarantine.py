@@ -136,6 +136,7 @@ SPECIAL = {
 }
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize("how", SPECIAL)
 def test_tables_that_are_written_in_another_way_are_divided_too(how, project):
@@ -153,7 +154,7 @@ def test_tables_that_are_written_in_another_way_are_divided_too(how, project):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_columns_that_come_later_and_odd_names_come_into_the_quarantine_too(project):
     p = project(WORKED)
     p.arrive("a.json", *records())
@@ -177,6 +178,7 @@ WIDER = """
 """
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("schema", ["", 'schema="id BIGINT NOT NULL, n {type}", '])
 def test_types_that_become_wider_do_so_in_the_quarantine_and_its_rows_can_be_replayed(schema, project):
@@ -199,7 +201,7 @@ def by_spark(project: Any, name: str) -> list[tuple[int, int]]:
     return sorted((row["id"], row["n"]) for row in found)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_full_refresh_empties_the_quarantine_too_also_when_nothing_is_dropped_after_it(project):
     p = project(WORKED)
     p.arrive("a.json", *records())
@@ -224,7 +226,7 @@ MAPS = """
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_that_a_flow_reads_again_are_not_held_twice_and_those_that_do_not_come_again_stay(project):
     p = project(MAPS)
     p.arrive("a.json", {"n": 11, "of": {"a": 1}}, {"n": 11, "of": {"a": 1}}, {"n": 12, "t": "2026-01-01T00:00:00.000001Z"}, {"n": 1})
@@ -244,7 +246,7 @@ def test_rows_that_a_flow_reads_again_are_not_held_twice_and_those_that_do_not_c
     assert p.version("rows_quarantine") == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_several_append_and_once_flows_share_the_quarantine_of_their_table(project):
     p = project("""
         import dlt
@@ -292,7 +294,7 @@ def test_a_quarantine_that_is_switched_off_keeps_its_rows_and_goes_on_when_it_is
     assert len(held(p, "people")) == 8
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_complete_mode_table_and_its_quarantine_are_replaced_by_each_batch(project):
     p = project("""
         import dlt
@@ -348,7 +350,7 @@ def test_the_target_of_change_flows_is_refused_and_a_table_without_drop_rules_is
     assert notices == ["lakelet.quarantine has no effect on main.default.feed: it has no rule that drops rows"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_stored_table_with_the_name_is_refused_and_data_that_brings_a_column_of_that_name_fails_its_branch(project):
     p = project("import dlt\n\n@dlt.table\ndef people_quarantine():\n    return spark.range(1)\n")
     p.run()

@@ -52,6 +52,7 @@ def test_rows_that_pass_the_mended_rules_go_into_the_table_once_and_stay_as_hist
     assert people.statuses() == {"people": "IDLE"}
 
 
+@pytest.mark.slow
 def test_rows_that_somebody_mended_are_judged_with_their_new_values(people):
     people.spark.sql(f"UPDATE delta.`{people.path('people_quarantine')}` SET id = 50, age = 5 WHERE age = -1")
     assert replayed(people) == (4, 1)
@@ -61,6 +62,7 @@ def test_rows_that_somebody_mended_are_judged_with_their_new_values(people):
     assert len(held(people, "people")) == 4
 
 
+@pytest.mark.slow
 def test_a_fail_rule_holds_a_row_too_and_without_rules_all_go(people):
     people.write(WORKED.replace("expect_or_drop", "expect_or_fail"))
     assert replayed(people) == (4, 0)
@@ -104,6 +106,7 @@ def test_the_command_prints_how_many_rows_it_released_and_which_rules_hold_the_o
     assert 'Did you mean "main.default.people"?' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_cannot_be_replayed_is_said_with_what_to_do(project):
     p = project("""
         import dlt
@@ -125,6 +128,7 @@ def test_what_cannot_be_replayed_is_said_with_what_to_do(project):
         assert caught.value.code == "QUARANTINE_REPLAY"
 
 
+@pytest.mark.slow
 def test_show_lists_the_quarantine_its_rules_and_its_rows(people, capsys):
     storage = ["--storage", str(people.storage.root)]
     assert main(["quarantine", "show", "people", *storage]) == 0

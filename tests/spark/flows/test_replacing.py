@@ -83,7 +83,7 @@ def test_RP1_nothing_is_computed_where_nothing_changed_and_the_condition_does_no
     assert [s.reason for s in p.result.steps if s.flow.endswith("days")] == ["its table changed"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_RP1_a_condition_with_the_date_of_today_is_evaluated_in_every_update(project):
     p = project("""
         from pyspark import pipelines as dp
@@ -148,7 +148,7 @@ def test_RP1_the_condition_may_call_a_column_by_the_table_of_the_query(shops):
     assert shown(p) == [("2026-01-03", "x", "3")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_RP1_only_files_with_rows_that_go_are_written_again(shops):
     p = shops
     p.write(DAYS.replace("2026-01-03", "2026-01-01"), "days.sql")
@@ -179,7 +179,7 @@ def test_delta_passes_over_files_by_each_part_of_a_condition(spark, tmp_path, co
     assert "part=b" in str(file.path())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_RP1_readers_and_a_full_refresh_see_the_files_that_stayed_too(shops):
     """A commit that takes some files out is not one that replaced the whole content."""
     p = shops
@@ -199,7 +199,7 @@ def test_RP1_readers_and_a_full_refresh_see_the_files_that_stayed_too(shops):
     assert p.rows("below", "amount") == [4]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_RP1_the_condition_may_name_a_column_that_the_table_gets_with_it(shops):
     p = shops
     p.arrive("a.json", sale(3, "x", 3), sale(4, "y", 40))
@@ -312,7 +312,7 @@ def test_RP2_a_row_without_a_sequence_fails_the_flow_and_nothing_is_written(proj
     assert devices(p) == [(1, "a", 1)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_RP2_sql_and_replace_flow_do_the_same_with_several_keys_and_an_expression_as_sequence(project):
     p = project("""
         from pyspark import pipelines as dp
@@ -351,7 +351,7 @@ def test_RP2_sql_and_replace_flow_do_the_same_with_several_keys_and_an_expressio
     assert [p.rows(name, "region", "device", "seq") for name in ("days", "inline", "apart")] == [wanted] * 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_RP2_a_stream_that_reads_the_table_goes_on_while_rows_are_only_added(project):
     p = project(REGIONS)
     p.write(
@@ -375,6 +375,7 @@ def test_RP2_a_stream_that_reads_the_table_goes_on_while_rows_are_only_added(pro
     assert "STREAM_SOURCE_CHANGED" in str(p.errors())
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["using", "where"])
 def test_RP3_the_change_feed_has_the_rows_that_go_and_come_and_no_other(project, kind):

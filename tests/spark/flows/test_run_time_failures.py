@@ -147,7 +147,7 @@ def test_a_failure_at_run_time_stays_in_its_branch_and_the_next_update_repairs_i
     assert p.rows("below_good") == [1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_file_that_vanishes_before_it_is_read_fails_its_table_until_it_is_back(project):
     p = project(
         HEAD

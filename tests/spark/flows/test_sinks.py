@@ -62,7 +62,7 @@ def test_a_delta_sink_gets_new_rows_only_and_keeps_them_when_it_is_refreshed_in_
     assert (info.name, info.path, info.rows, info.columns) == ("main.default.outside", out.as_uri(), 4, ({"name": "n", "type": "bigint"},))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_events_name_the_sink_its_format_and_options_without_secrets(project, tmp_path):
     p = project(
         SOURCE
@@ -96,7 +96,7 @@ def test_events_name_the_sink_its_format_and_options_without_secrets(project, tm
     assert "more" in p.spark.read.format("delta").load(f"{tmp_path}/out").columns
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_name_is_a_table_below_the_storage_that_others_read(project):
     p = project(
         SOURCE
@@ -226,7 +226,7 @@ def test_a_function_of_the_user_is_a_sink_and_learns_of_a_new_start_by_batch_0(p
     assert not p.spark.catalog.tableExists("updates")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_function_writes_tables_by_name_which_lie_below_the_storage(project):
     p = project(
         SOURCE
@@ -346,7 +346,7 @@ def test_a_broken_fail_rule_of_a_view_that_a_function_is_sent_is_told_as_that(pr
     assert "at org.apache" not in str(error)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_update_flow_tells_the_groups_that_changed(project, tmp_path):
     p = project(
         SOURCE
@@ -369,6 +369,7 @@ def test_an_update_flow_tells_the_groups_that_changed(project, tmp_path):
     assert [e.body["flow_type"] for e in sink_events(p, "flow_definition")] == ["UPDATE"]
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("once", [False, True])
 def test_rules_of_views_hold_on_the_way_to_a_sink_and_are_not_counted(project, tmp_path, once):
@@ -498,7 +499,7 @@ ODD_COLUMNS = """
 BY_CONF = ', spark_conf={"spark.databricks.delta.properties.defaults.columnMapping.mode": "name"}'
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_odd_names_of_columns_are_written_to_files_and_refused_by_name_for_a_delta_sink_without_column_mapping(project, tmp_path):
     p = project(SOURCE + ODD_COLUMNS.format(out=tmp_path, conf=""))
     p.arrive("a.json", {"n": 1, "the name, odd": 2})

@@ -66,7 +66,7 @@ ZONED = """
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_view_is_computed_again_when_the_settings_of_its_code_change(project: Callable[..., Project]) -> None:
     made = project()
     shown = {
@@ -85,7 +85,7 @@ def test_a_view_is_computed_again_when_the_settings_of_its_code_change(project: 
     assert made.rows("day") == ["1970-01-01 09:00:00"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_view_of_very_many_columns_is_computed_again_when_the_last_one_changes(project: Callable[..., Project]) -> None:
     source = """
         import dlt
@@ -101,7 +101,7 @@ def test_a_view_of_very_many_columns_is_computed_again_when_the_last_one_changes
         assert made.rows("wide", "last") == [value]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_an_older_lakelet_noted_of_the_inputs_is_still_good(project: Callable[..., Project]) -> None:
     made = project(LOADED + COUNTED)
     made.arrive("a.json", {"id": 1})
@@ -127,7 +127,7 @@ CHAIN = """
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_that_others_added_to_a_view_are_read_like_its_own_and_go_when_it_is_computed_again(project: Callable[..., Project]) -> None:
     made = project(LOADED + CHAIN)
     made.arrive("a.json", {"id": 1})

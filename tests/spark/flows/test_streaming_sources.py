@@ -50,7 +50,7 @@ def test_a_stream_that_skips_the_changes_of_a_change_table_is_refused_at_the_lin
     assert "skipChangeCommits" in str(error.why)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_stream_over_a_table_that_is_replaced_gets_its_first_rows_and_fails_once_they_are(project):
     p = project(
         FILES
@@ -176,7 +176,7 @@ def test_an_update_of_a_streamed_table_fails_its_readers_unless_they_skip_it_or_
     assert p.rows("plain") == [(1, "changed"), (2, "y"), (3, "z")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_materialized_view_can_be_streamed_until_a_row_of_it_changes(project):
     p = project(
         EVENTS
@@ -208,7 +208,7 @@ def test_a_materialized_view_can_be_streamed_until_a_row_of_it_changes(project):
     assert p.rows("skipping") == [("x", 1)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_stream_gets_what_is_added_to_a_materialized_view_and_nothing_of_an_unchanged_one(project):
     p = project(
         EVENTS
@@ -249,7 +249,7 @@ def test_a_stream_gets_what_is_added_to_a_materialized_view_and_nothing_of_an_un
     assert p.statuses()["of_made"] == "IDLE"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_streamed_view_is_replaced_where_rows_go_or_cannot_be_compared_or_its_columns_change(project):
     code = (
         EVENTS
@@ -284,7 +284,7 @@ def test_a_streamed_view_is_replaced_where_rows_go_or_cannot_be_compared_or_its_
     assert (p.rows("view"), p.rows("of_view")) == ([(1, "x"), (2, "y"), (3, "z")], [1, 2, 3])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_join_of_a_stream_sees_each_table_as_it_is_in_that_update(project):
     p = project(
         CUSTOMERS

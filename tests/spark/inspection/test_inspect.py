@@ -289,6 +289,7 @@ def same_names(spark, folder):
     Storage(folder).save(Registry(namespace=Namespace("main", "silver"), datasets=datasets))
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("with_spark", [False, True])
 def test_full_names_tell_tables_of_one_name_apart(spark, tmp_path, with_spark):

@@ -152,6 +152,7 @@ def two():
 ONE_IS_WRONG, TWO_IS_WRONG = ("range(1)", "range(1).select('nothing')"), ("spark.range(2)", "dlt.read('absent')")
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize("wrong_at_the_start", [False, True])
 def test_a_watch_reports_each_error_until_it_is_corrected(tmp_path: Path, spark, wrong_at_the_start: bool) -> None:
     source, found = tmp_path / "pipeline.py", list[Finding]()
@@ -183,6 +184,7 @@ def test_a_watch_reports_each_error_until_it_is_corrected(tmp_path: Path, spark,
     assert told() == (["two", None] if wrong_at_the_start else ["two"])
 
 
+@pytest.mark.slow
 def test_the_preview_of_a_part_shows_the_part(tmp_path: Path, spark) -> None:
     source = tmp_path / "pipeline.py"
     source.write_text("import dlt\n\n@dlt.table(replace_where='id > 1')\ndef part():\n    return spark.range(4)\n")
@@ -191,6 +193,7 @@ def test_the_preview_of_a_part_shows_the_part(tmp_path: Path, spark) -> None:
     assert "REPLACE WHERE" in " ".join(found.notes)
 
 
+@pytest.mark.slow
 def test_a_streaming_table_in_a_sql_file_has_a_preview_before_and_after_an_update(tmp_path: Path, spark) -> None:
     (tmp_path / "landing").mkdir()
     (tmp_path / "landing" / "a.json").write_text('{"id": 1}\n{"id": 2}\n')

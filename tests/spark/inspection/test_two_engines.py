@@ -79,6 +79,7 @@ def assert_same(spark, storage, query):
     assert sorted(rows) == sorted(spark_found)
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.parametrize("query", ANSWERED)
 def test_duckdb_answers_and_gives_what_spark_gives(spark, storage, query):
     assert_same(spark, storage, query)
@@ -111,6 +112,7 @@ def test_a_session_in_another_time_zone_gives_the_same_instants_and_reads_clocks
     assert list(hours.rows) == [{"h": 8, "written": 8}]
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.parametrize("query", LEFT_TO_SPARK)
 def test_what_duckdb_does_not_say_the_same_way_is_left_to_spark(spark, storage, query):
     with pytest.raises(NotSame) as reason:
@@ -137,6 +139,7 @@ def test_spark_reads_one_row_more_than_are_shown_which_says_that_there_are_more(
     assert ([row["id"] for row in found.rows], found.total, found.more) == (ids, total, False)
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.parametrize("query", REFUSED)
 def test_what_spark_refuses_duckdb_does_not_answer(spark, storage, query):
     with pytest.raises(NotSame):
@@ -145,6 +148,7 @@ def test_what_spark_refuses_duckdb_does_not_answer(spark, storage, query):
         inspector.run_sql(storage, query, spark=spark)
 
 
+@pytest.mark.in_ci(every=6)
 @pytest.mark.parametrize(("seed", "fewest"), [*enumerate((10, 6, 9, 9, 6, 9))])
 def test_generated_queries_give_the_same_wherever_duckdb_answers(spark, storage, seed, fewest):
     """Expressions over all types, in bulk: each query has many columns, so that Spark plans few queries. `fewest` of 12 are answered."""

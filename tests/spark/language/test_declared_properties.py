@@ -38,7 +38,7 @@ dlt.apply_changes("changed", "plain", ["id"], "id")
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_properties_of_the_hosted_service_stop_no_pipeline(project):
     p = project(TABLES.format())
     p.arrive("1.json", {"id": 1})

@@ -64,7 +64,7 @@ def test_streams_of_plain_files_have_the_declared_columns_and_read_each_file_onc
     assert p.versions() == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_broken_rule_that_fails_leaves_a_view_as_it_was(project):
     p = project(
         """
@@ -96,7 +96,7 @@ def test_a_broken_rule_that_fails_leaves_a_view_as_it_was(project):
     assert (len(p.rows("visits")), len(p.rows("clean")), p.rows("top")) == (6, 5, [("a", 6), (None, 3)])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_view_with_rules_feeds_a_change_table_made_by_the_older_name(project):
     p = project(
         """
@@ -235,7 +235,7 @@ AS SELECT sum(fee) AS fees, town AS place FROM old_loans GROUP BY town
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_notebook_of_sql_without_semicolons(project):
     p = project().write(LOANS, "loans.sql")
     write_deltalake(str(p.landing / "kinds"), pa.table({"id": pa.array([1, 2], pa.int32()), "kind": ["book", "map"]}))
@@ -347,7 +347,7 @@ CREATE LIVE VIEW lent
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_notebooks_of_the_older_sql_share_live_views_and_reach_into_json_texts(project):
     p = project().write(LIBRARY, "library.sql").write(BOOKS, "books.sql")
     p.arrive(

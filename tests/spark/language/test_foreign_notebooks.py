@@ -70,7 +70,7 @@ def test_schemas_may_begin_with_a_digit_and_windows_of_several_streams_are_joine
     assert [row for row in found if row[0] >= 6] == [], "the window of the newest rows is open"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_log_of_changes_may_get_its_operation_column_later(project):
     p = project(
         """
@@ -118,7 +118,7 @@ def test_a_log_of_changes_may_get_its_operation_column_later(project):
     assert p.table("shops").column_names == ["shop", "city", "__START_AT", "__END_AT"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_sql_of_the_first_generation_in_lower_case_writes_into_catalogs_of_parameters(project):
     p = project()
     p.parameters |= {"lake": "other_lake", "layer": "cdc"}
@@ -217,7 +217,7 @@ def test_csv_files_with_a_byte_order_mark_and_helpers_of_the_folder_above(projec
     assert p.rows("cities") == [("Bonn", 1), ("Oslo", 1)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_snapshots_of_folders_that_are_named_by_the_hour(project):
     p = project(
         """
@@ -268,7 +268,7 @@ def test_snapshots_of_folders_that_are_named_by_the_hour(project):
     assert p.versions() == before, "without a new folder nothing is processed"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_cells_of_sql_without_semicolons_read_csv_without_options_and_join_by_live_names(project):
     p = project()
     p.write(

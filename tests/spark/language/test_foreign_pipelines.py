@@ -63,7 +63,7 @@ def test_a_snapshot_and_its_version_that_were_read_while_the_file_was_loaded(pro
         assert p.rows("orders") == sorted(zip(rows["id"], rows["state"], strict=True))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_registered_function_answers_for_the_one_of_a_catalog(project):
     p = project()
     p.write("CREATE MATERIALIZED VIEW keys AS SELECT shop.tools.key_of(id) AS key, tools.`Twice`(id) AS twice FROM range(2)", "keys.sql")
@@ -82,7 +82,7 @@ def test_a_registered_function_answers_for_the_one_of_a_catalog(project):
     assert p.rows("keys") == [("k0", 0), ("k1", 2)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_paths_into_json_may_be_written_as_the_formatter_of_the_service_writes_them(project):
     p = project().write(
         """
@@ -119,7 +119,7 @@ def test_views_with_named_queries_are_skipped_while_nothing_changed(project):
     assert p.rows("named") == [(1, None), (2, 2), (3, None)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_folder_without_a_delta_table_fails_what_reads_it_until_there_is_one(project):
     p = project(
         """

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_input_file_name_names_the_file_of_each_row_of_auto_loader(project):
     p = project(
         """
@@ -79,7 +79,7 @@ def test_functions_that_only_the_service_has_are_given_by_a_source_file_and_the_
     assert p.rows("rated") == [("bad", "x")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_schema_location_of_the_service_is_left_aside_and_a_mapped_one_is_used(project):
     p = project(
         """

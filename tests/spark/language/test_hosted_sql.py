@@ -69,7 +69,7 @@ def test_functions_that_this_session_does_not_have_are_refused_at_their_place(pr
     assert found == {"SOURCE_FORMAT_MISSING": 1, "NOT_SUPPORTED_YET": 3}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_SQ14_the_change_feed_of_a_table_by_its_function(project):
     p = project(
         """

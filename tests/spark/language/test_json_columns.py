@@ -121,7 +121,7 @@ def test_JC5_options_of_the_parser_count_and_a_full_refresh_begins_anew(project)
     assert docs(p)['{"id": 1, "n": 1}'] == {"id": "1", "n": "1", "broken": None, "rest": None}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC6_what_reads_the_table_is_analysed_when_its_fields_are_known(project):
     p = parsed(project)
     p.write(
@@ -138,7 +138,7 @@ def test_JC6_what_reads_the_table_is_analysed_when_its_fields_are_known(project)
     assert (p.rows("flat"), p.rows("most")) == ([(2, 5)], [2])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC6_a_query_may_use_fields_of_its_own_from_json(project):
     p = project()
     p.write(
@@ -252,7 +252,7 @@ def test_JC9_a_preview_shows_the_fields_of_its_sample(project):
     assert not p.storage.root.exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC3_the_versions_of_the_schema_are_shown_and_one_can_be_gone_back_to(project):
     from lakelet.inspection.schema_history import differences, read_history, roll_back
 
@@ -287,7 +287,7 @@ def reading(project, query):
     return project(TEXTS.replace("QUERY", query))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC3_a_text_inside_a_text_brings_its_own_fields(project):
     p = reading(project, """.select("a.id", from_json("a.payload", None, {"schemaLocationKey": "b"}).alias("b")).where("id > 0")""")
     p.arrive("a.json", {"id": 1, "payload": '{"x": 1}'})
@@ -300,7 +300,7 @@ def test_JC3_a_text_inside_a_text_brings_its_own_fields(project):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC3_a_stream_with_state_counts_each_row_once(project):
     p = reading(project, """.select("a.id", "a.v").dropDuplicates(["id"])""")
     p.arrive("a.json", {"id": 1, "v": 1}, {"id": 2, "v": 1}, {"id": 2, "v": 1})
@@ -312,7 +312,7 @@ def test_JC3_a_stream_with_state_counts_each_row_once(project):
     assert p.rows("t", "id") == [1, 2, 3, 4]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC3_rows_behind_a_shuffle_have_their_values_where_another_call_has_none(project):
     p = reading(project, """.withColumn("b", from_json(F.lit(None).cast("string"), None, {"schemaLocationKey": "b"})).repartition(3)""")
     p.arrive("a.json", {"id": 1}, "12")
@@ -323,7 +323,7 @@ def test_JC3_rows_behind_a_shuffle_have_their_values_where_another_call_has_none
     assert [row["_rescued_data"] for row in p.rows("t", "a") if not row["id"]] == ['{"_corrupt_record":"12"}']
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC3_rules_of_views_count_the_rows_of_a_batch_once(project):
     p = project()
     p.write(
@@ -341,7 +341,7 @@ def test_JC3_rules_of_views_count_the_rows_of_a_batch_once(project):
     assert p.quality()["long"] == (1, 1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC6_no_table_gets_a_type_that_was_guessed(project):
     p = reading(project, """.select("a.id").where("id > 100")""")
     p.arrive("a.json", "12")
@@ -355,7 +355,7 @@ def test_JC6_no_table_gets_a_type_that_was_guessed(project):
     assert p.rows("t") == [300]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC6_declared_and_stored_types_count_before_the_texts_do(project):
     p = project()
     declared = "(id BIGINT, ok BOOLEAN, `at` STRUCT<x: BIGINT>)"

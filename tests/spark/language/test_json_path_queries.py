@@ -96,6 +96,7 @@ def test_paths_into_text_are_taken_in_the_conditions_of_a_change_flow(project, c
     assert p.quality("arrived") == {"known": (3, 0)}
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("parameters", ['args={"t": "main.default.source", "low": 1}', 'args=["main.default.source", 1]'])
 def test_a_parameter_names_the_table_of_a_query(project, parameters):

@@ -164,7 +164,7 @@ def test_helper_modules_declare_datasets_and_their_functions_work_on_workers(pro
     assert not [name for name in sys.modules if name.split(".")[0] in ("helpers", "factory")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_way_to_get_the_session_is_the_same_session(project):
     p = project(
         HEAD
@@ -245,7 +245,7 @@ def test_parameters_defaults_and_settings_of_a_dataset_stay_where_they_belong(pr
     assert p.spark.conf.get("count", None) is None
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_sql_text_takes_arguments_of_every_kind_and_reads_the_pipelines_names(project):
     p = project(
         HEAD
@@ -276,7 +276,7 @@ def test_sql_text_takes_arguments_of_every_kind_and_reads_the_pipelines_names(pr
     assert [p.rows(n) for n in ("named", "positional", "formatted", "streamed")] == [[1], [2], [4], [4]]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_of_either_module_is_what_its_query_is(project):
     p = project(
         """
@@ -346,7 +346,7 @@ def test_both_modules_work_in_one_pipeline_and_are_gone_afterwards(project):
     assert vars(pyspark).get("pipelines") is attribute
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_names_of_several_parts_keep_datasets_apart(project):
     p = project(
         HEAD
@@ -374,7 +374,7 @@ def test_names_of_several_parts_keep_datasets_apart(project):
     }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_temporary_and_private_tables_are_stored_and_marked(project):
     p = project(
         """
@@ -403,7 +403,7 @@ def test_temporary_and_private_tables_are_stored_and_marked(project):
     }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_functions_are_called_again_for_every_use_and_never_with_the_rows_of_another_update(project):
     p = project(
         HEAD

@@ -14,7 +14,7 @@ PREFIXES = """
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_columns_may_carry_the_schema_or_catalog_of_their_table(project):
     p = project()
     p.write(PREFIXES, "p.sql")

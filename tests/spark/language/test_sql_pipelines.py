@@ -142,7 +142,7 @@ def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     assert notes == {"PRIMARY KEY", "OR REPLACE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_options_behind_with_reach_the_table_that_is_read(project):
     p = project().write(
         """\

@@ -155,6 +155,7 @@ def test_no_file_is_deleted_before_the_declared_retention_and_never_within_an_ho
     assert (again["raw"].removed.files, again["copy"].retention) == (0, 7 * 86_400)
 
 
+@pytest.mark.slow
 def test_a_file_that_no_commit_names_yet_stays_for_an_hour(project):
     p = project(APPENDING)
     land(p, 2)
@@ -187,6 +188,7 @@ source("large", table_properties={"delta.targetFileSize": "1kb"})
 """
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_as_declared_once_and_what_is_switched_off_is_left_alone(project):
     p = project(ORDERED)
     land(p, 9)
@@ -256,6 +258,7 @@ def kept_for_the_feed(found: dict[str, Any]) -> bool:
     return any("kept for feed_of_changes" in note for note in found["latest"].notes)
 
 
+@pytest.mark.slow
 def test_a_stream_of_a_change_feed_that_lags_behind_reads_what_vacuum_left_for_it(project, tmp_path, monkeypatch):
     monkeypatch.setattr("lakelet.maintenance.layout.WORTH_FILES", 1)
     p = project(CHANGES)
@@ -305,6 +308,7 @@ def test_change_tables_of_all_types_give_the_same_rows_with_and_without_maintena
     assert p.rows("feed_of_changes", *FEED) == plain.rows("feed_of_changes", *FEED)
 
 
+@pytest.mark.slow
 def test_a_bitemporal_table_is_maintained_between_two_updates_and_keeps_every_belief(project, monkeypatch):
     monkeypatch.setattr("lakelet.maintenance.layout.WORTH_FILES", 1)
     p = project(f"""{DECLARE}\ndeclare("both_times", stored_as_scd_type="bitemporal", system_sequence_by="seen")""")
@@ -319,6 +323,7 @@ def test_a_bitemporal_table_is_maintained_between_two_updates_and_keeps_every_be
     assert p.rows("both_times", "id", "name", *TIMES) == ordered(THIRD)
 
 
+@pytest.mark.slow
 def test_a_change_table_that_others_wrote_to_waits_for_the_next_update(project):
     p = project(f"""{DECLARE}\ndeclare("latest")""")
     changes(p, EVENTS[:1])
@@ -344,6 +349,7 @@ def test_maintenance_is_refused_while_an_update_runs_and_an_update_while_mainten
         p.pipeline.run()
 
 
+@pytest.mark.slow
 def test_names_and_globs_choose_tables_and_an_unknown_one_is_named(project):
     p = project(APPENDING)
     land(p, 1)
@@ -372,6 +378,7 @@ def copy():
 """
 
 
+@pytest.mark.slow
 def test_files_with_odd_characters_in_their_paths_are_known_as_those_that_a_stream_needs(spark, tmp_path):
     p = Project(tmp_path / "my 100% ü+project", spark).write(ODD)
     odd = "a b/ü%20:+'"

@@ -212,6 +212,7 @@ def test_without_the_package_checks_that_need_it_refuse_the_pipeline_and_say_wha
     assert {name: found[0] for name, found in results(p).items()} == {"fresh": True}
 
 
+@pytest.mark.slow
 def test_a_version_is_checked_though_its_table_moves_on_after_the_flows(orders, monkeypatch):
     p = orders("datasets:\n  orders:\n    checks:\n      one_each: {unique: id, severity: critical}")
     check, versions = TableChecks._check, []
@@ -229,6 +230,7 @@ def test_a_version_is_checked_though_its_table_moves_on_after_the_flows(orders, 
     assert p.result.failed_checks == ("main.default.orders.one_each",)
 
 
+@pytest.mark.slow
 def test_a_table_that_gets_no_rows_grows_stale_by_itself(orders, monkeypatch):
     from lakelet.update import table_checks
 

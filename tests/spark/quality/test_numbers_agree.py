@@ -86,6 +86,7 @@ def _printed(lines: list[str]) -> tuple[Counts, dict[str, tuple[int, int, int]],
     return rules, datasets, whole
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_numbers_are_the_same_everywhere(project, spark, tmp_path, seed):
     chance = random.Random(seed)

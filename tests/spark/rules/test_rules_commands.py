@@ -93,6 +93,7 @@ def test_list_and_check_print_the_rules_and_what_is_wrong_with_them(folder: Path
     (folder / "expectations" / "wrong.yml").unlink()
 
 
+@pytest.mark.slow
 def test_test_prints_the_rows_that_break_a_rule_and_ends_with_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "test", "positive", "readings"]) == 1
     out, err = capsys.readouterr()
@@ -116,6 +117,7 @@ def test_test_prints_the_rows_that_break_a_rule_and_ends_with_1(folder: Path, ca
     assert 'Did you mean "positive"?' in err
 
 
+@pytest.mark.slow
 def test_suggest_prints_yaml_with_the_rows_that_each_rule_would_have_dropped(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "suggest", "readings"]) == 0
     out, err = capsys.readouterr()

@@ -82,7 +82,7 @@ def test_readers_in_python_find_their_files_in_every_spelling(project):
     assert len(p.storage.registry().datasets) == 21
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_sql_finds_its_files(project):
     p = project("")
     p.files.clear()
@@ -246,7 +246,7 @@ def test_python_itself_and_libraries_open_files_at_their_mapped_place(project):
     assert p.rows("by_pandas") == [1, 2]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_files_that_were_read_are_moved_to_the_mapped_place(project):
     p = project(
         HEAD

@@ -261,7 +261,7 @@ def test_datasets_live_in_several_catalogs_and_schemas_and_are_read_by_every_spe
         assert len(DeltaTable(p.folder / "storage" / "tables" / path).to_pyarrow_table()) == rows, path
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_tables_that_code_makes_while_it_is_loaded_are_there_for_the_pipeline_in_any_catalog(project):
     p = project(
         HEAD
@@ -321,7 +321,7 @@ def test_a_stream_does_not_read_a_table_that_the_next_load_makes_again_and_use_n
     assert (error.code, error.todo) == ("NOT_SUPPORTED_YET", "Write full names, or start with --catalog other.")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_code_that_makes_and_fills_a_named_table_writes_to_its_place(project):
     p = project(
         HEAD
@@ -350,7 +350,7 @@ def test_code_that_makes_and_fills_a_named_table_writes_to_its_place(project):
     assert len(DeltaTable(data / "orders").to_pyarrow_table()) == 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_functions_of_sinks_write_to_named_tables(project):
     p = project(
         HEAD
@@ -384,7 +384,7 @@ def test_functions_of_sinks_write_to_named_tables(project):
     assert len(DeltaTable(data / "log").to_pyarrow_table()) == 2
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_materialized_view_is_computed_again_when_the_files_of_a_named_table_are_other_ones(project):
     p = project(
         HEAD
@@ -434,6 +434,7 @@ def test_a_materialized_view_is_computed_again_when_the_files_of_a_named_table_a
     assert computed() == ["of_a_version", "of_json"]
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.long
 @pytest.mark.parametrize("log", ["of appends", "with a deletion", "with a column added later", "without its beginning"])
 def test_a_stream_of_a_named_delta_table_reads_every_row_once_whatever_its_log_holds(project, log):

@@ -45,7 +45,7 @@ def test_arrays_and_maps_in_the_state_of_a_python_function_survive_updates(proje
     assert p.rows("seen", "kind", "names", "total") == [("a", "x,y", 2), ("a", "x,y,z", 3)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_same_without_the_fork_server(tmp_path):
     (tmp_path / "landing").mkdir()
     (tmp_path / "landing" / "1.json").write_text('{"kind": "a", "name": "x"}\n')

@@ -252,7 +252,7 @@ def test_a_plan_stands_behind_the_message_of_analysis(spark: Any, said: Any) -> 
     assert [number for number, line in enumerate(lines) if sentences.PLAN.is_in(line)] == [1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_python_process_that_does_not_connect_is_named(spark: Any) -> None:
     jvm = spark._jvm
     arguments = ("/bin/true", "pyspark.worker", "pyspark.daemon", jvm.PythonUtils.toScalaMap({}), False)

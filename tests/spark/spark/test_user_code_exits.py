@@ -165,6 +165,7 @@ RAISED = {
 }
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("decorator", ['F.udf("string")', 'F.pandas_udf("string")'])
 def test_a_udf_that_exits_fails_its_dataset_with_its_text(decorator, project):

@@ -50,7 +50,7 @@ def fill(disk: Path, free: int) -> Path:
     return ballast
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_the_next_update_goes_on(project: Callable[..., Project], disk: Path) -> None:
     made = project(PIPELINE)
     for number, (part, free) in enumerate([("autoloader", 0), ("checkpoints", 0), ("tables", 0), ("tables", 8192)]):
@@ -90,6 +90,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.in_ci(every=4)
 @pytest.mark.long
 @pytest.mark.parametrize("step", STEPS)
 def test_a_disk_that_fills_up_in_the_middle_of_a_step_is_named_and_made_good(

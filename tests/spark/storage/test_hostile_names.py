@@ -53,6 +53,7 @@ def run(root: Path, storage: Path, spark) -> list[str]:
     return [str(e) for e in result.errors] if result.state != "COMPLETED" else []
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_storage_and_tables_of_hostile_names_are_updated_and_shown(tmp_path, spark, folder):

@@ -53,7 +53,7 @@ def test_rows_of_all_batches_and_flows_get_numbers_that_no_other_row_has(arrivin
     assert min(set(second) - set(first)) > max(first)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_numbers_are_not_given_again_after_rows_were_deleted(arriving):
     p, arrive = arriving
     arrive("one", "a", "b")
@@ -181,7 +181,7 @@ def test_numbers_go_on_where_delta_keeps_no_statistics(project):
     assert p.rows("none") == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_of_flows_that_run_once_are_numbered_in_tables_that_map_their_columns(project):
     p = project("""
         import dlt

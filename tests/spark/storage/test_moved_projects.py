@@ -114,6 +114,7 @@ def elsewhere(project: Project, folder: Path) -> None:
     project.landing, project.parameters["landing"] = folder, str(folder)
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("format", ["cloudFiles", "json"])
 def test_a_landing_folder_that_moved_is_asked_about_and_the_answers_count(
@@ -150,7 +151,7 @@ def test_a_landing_folder_that_moved_is_asked_about_and_the_answers_count(
     assert made.rows("loaded", "id") == [1, 2, 3, 4]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_another_folder_is_read_until_files_of_known_names_come(project: Callable[..., Project], tmp_path: Path) -> None:
     made = project(SOURCE.format("cloudFiles"))
     made.arrive("1.json", {"id": 1})
@@ -211,7 +212,7 @@ OUTSIDE = """
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_else_is_moved_stays_known(spark: Any, tmp_path: Path) -> None:
     world = tmp_path / "one"
 
@@ -248,7 +249,7 @@ def test_what_else_is_moved_stays_known(spark: Any, tmp_path: Path) -> None:
     has(tmp_path / "moved", 1, 2, 3)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_spark_cannot_go_on_in_another_folder_and_the_error_has_the_answers(project: Callable[..., Project], tmp_path: Path) -> None:
     made = project(SOURCE.format("json"))
     made.arrive("1.json", {"id": 1})

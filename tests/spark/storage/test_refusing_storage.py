@@ -51,6 +51,7 @@ def fails(p) -> set[str]:
     return {e.code for e in errors}
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize(
     "step", ["before", "registry.written", "batch.started", "batch.files_written", "batch.committed", "view.files_written"]
@@ -78,6 +79,7 @@ def patiently(action) -> None:
     return action()
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize("step", ["batch.started", "batch.files_written", "view.files_written"])
 def test_a_disk_that_becomes_read_only_in_the_middle_of_a_step_loses_nothing(stored, small_disk: Disk, monkeypatch, step):

@@ -45,7 +45,7 @@ def test_a_pause_compacts_the_table_and_writes_its_checkpoint(spark, tmp_path):
     assert EVERY < FILES
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_table_that_does_not_ask_for_it_is_never_compacted(spark, tmp_path):
     path = tmp_path / "numbers"
     spark.range(0).write.format("delta").save(str(path))
@@ -57,7 +57,7 @@ def test_a_table_that_does_not_ask_for_it_is_never_compacted(spark, tmp_path):
     assert len(checkpoints(path)) == FILES // EVERY
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_replaced_files_do_not_count(spark, tmp_path):
     path = tmp_path / "numbers"
     spark.range(3).write.format("delta").option("delta.autoOptimize.autoCompact", "true").save(str(path))

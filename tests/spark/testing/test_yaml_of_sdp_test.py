@@ -44,7 +44,7 @@ def verdict(outcome: str, text: str) -> str:
     return "\n".join(sorted(rows, key=lambda row: (row[0] == "+", row)))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_case_gets_the_verdict_of_sdp_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
     folders = {f"case{number}": name for number, name in enumerate(CASES)}
     for folder, name in folders.items():

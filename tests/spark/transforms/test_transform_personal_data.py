@@ -122,7 +122,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @FEW
 @given(values=st.lists(VALUES, min_size=300, max_size=400))
 def test_every_generated_text_is_masked_as_plain_python_does_it(spark: Any, values: list[str | None]) -> None:

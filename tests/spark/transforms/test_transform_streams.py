@@ -125,7 +125,7 @@ def test_a_stream_gives_the_rows_that_a_batch_gives(spark: Any, files: Path, tmp
     assert len({row.id for row in got}) == 19
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_streams_that_are_united_and_taken_apart_give_the_rows_that_batches_give(spark: Any, files: Path, tmp_path: Path) -> None:
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(files))
     batches = together(spark.read.schema(SCHEMA).json(str(files)))

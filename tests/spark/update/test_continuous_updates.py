@@ -91,7 +91,7 @@ def test_a_continuous_update_follows_new_files_until_it_is_stopped(project):
     assert p.rows("bronze", "id") == [1, 2, 3]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_idle_is_told_once_and_a_flow_that_fails_does_not_stop_the_others(project):
     p = fragile(project, failures=2, **{"pipelines.trigger.interval": "1 second"})
     p.continuous = True
@@ -210,7 +210,7 @@ def test_a_job_at_work_is_cancelled_and_the_flow_is_stopped_not_failed(project):
     assert p.rows("numbers") == [0, 1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_was_stopped_counts_as_not_finished(project):
     p = project(BRANCHES.format(number=2))
     stopped_when(p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "QUEUED" for e in events))

@@ -85,7 +85,7 @@ def written_bytes(path):
     return sum(action["add"]["size"] for version in range(log.version() + 1) for action in log.actions(version) if "add" in action)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_update_tells_of_backlog_progress_technique_and_what_was_selected(project):
     p = project(PYTHON)
     p.write(SQL, "sql/totals.sql")

@@ -112,7 +112,7 @@ def test_a_flow_that_failed_goes_on_where_it_stopped_and_doubles_nothing(project
     assert "the line was cut" in str(again.error)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_when_the_attempts_are_used_up_the_flow_fails_and_what_is_below_is_skipped(project):
     options = 'spark_conf={"pipelines.maxFlowRetryAttempts": "1"}'
     p = fragile(project, failures=9, options=options, **{"pipelines.maxFlowRetryAttempts": "7"})
@@ -122,7 +122,7 @@ def test_when_the_attempts_are_used_up_the_flow_fails_and_what_is_below_is_skipp
     assert p.rows("numbers") == [1, 2]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_by_hand_and_for_broken_rules_there_is_one_attempt(project):
     p = fragile(project, failures=1)
     p.run(expect="FAILED")
@@ -146,7 +146,7 @@ def test_by_hand_and_for_broken_rules_there_is_one_attempt(project):
     assert q.quality() == {"small": (2, 1)}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_update_that_failed_is_followed_by_another_one_which_does_not_reset_again(project):
     p = fragile(project, failures=0)
     p.run()

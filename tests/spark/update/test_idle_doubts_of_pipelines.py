@@ -103,11 +103,13 @@ DOUBTS = {
 }
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize("source", NO_DOUBT.values(), ids=NO_DOUBT)
 def test_what_depends_on_recorded_things_alone_makes_a_record(stream, source: str) -> None:
     assert doubt(stream(source)) is None
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize(("source", "told"), DOUBTS.values(), ids=DOUBTS)
 def test_what_time_or_spark_alone_can_tell_is_a_doubt(stream, source: str, told: str) -> None:
     found = doubt(stream(source))
@@ -115,6 +117,7 @@ def test_what_time_or_spark_alone_can_tell_is_a_doubt(stream, source: str, told:
     assert told in found
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.parametrize("name", ["pipeline.py", "helper.py", "landing/limit.txt"])
 def test_what_was_read_and_changed_while_the_update_ran_makes_no_record(stream, name: str) -> None:
     p = stream()

@@ -79,7 +79,7 @@ def test_settings_without_effect_are_told_with_their_place_in_python_and_sql(pro
     assert error.code == "PROPERTY_INVALID"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_protected_table_is_told_of_resets_that_leave_it_out(project):
     p = project(
         BRONZE
@@ -101,7 +101,7 @@ def test_a_protected_table_is_told_of_resets_that_leave_it_out(project):
     assert p.rows("kept") == [1, 1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_configuration_says_for_all_change_tables_how_long_tombstones_are_kept(project):
     source = """
     import dlt

@@ -57,6 +57,7 @@ def test_only_what_can_have_new_rows_runs(project):
     assert p.rows("gold") == [("x", 1), ("y", 7)]
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}])
 def test_a_flow_is_idle_when_no_new_file_can_match_its_partition_filter(project, properties):
@@ -110,7 +111,7 @@ def test_a_view_is_recomputed_when_its_query_rules_or_parameters_change(project)
     assert p.statuses() == {"numbers": "IDLE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_current_time_randomness_and_python_functions_are_never_skipped(project):
     p = project(
         """
@@ -200,7 +201,7 @@ def test_selection_leaves_the_others_as_they_are(project):
     assert p.rows("gold") == [("x", 3)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_several_append_flows_fill_one_table(project):
     p = project(
         """
@@ -252,7 +253,7 @@ def test_plan_and_validate_write_nothing_and_say_why(project):
     assert p.snapshot() == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_sql_text_reads_datasets_under_every_spelling(project):
     p = project(
         """
@@ -285,7 +286,7 @@ def test_sql_text_reads_datasets_under_every_spelling(project):
     assert graph == {"numbers": [], "even": ["numbers"], "joined": ["even", "numbers"], "tables": ["joined"]}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_comment_properties_partitioning_and_clustering_reach_the_table(project):
     p = project(
         """
@@ -307,7 +308,7 @@ def test_comment_properties_partitioning_and_clustering_reach_the_table(project)
     assert p.spark.sql(f"DESCRIBE DETAIL delta.`{p.path('clustered')}`").first().clusteringColumns == ["id"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_view_below_a_table_that_got_new_columns_is_computed_once(project):
     p = project(
         MEDALLION
@@ -341,7 +342,7 @@ def test_a_view_below_a_table_that_got_new_columns_is_computed_once(project):
     assert set(p.statuses().values()) == {"IDLE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_flows_may_bring_new_columns_to_one_table_at_the_same_time(project):
     p = project(
         """

@@ -28,6 +28,7 @@ def attack(name: str, files: int, folder: Path, seed: int = 1) -> dict[str, Any]
     return report
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "files"), [("json", 160), ("csv", 80), ("parquet", 60)])
 def test_no_record_of_a_hostile_file_is_lost(name: str, files: int, tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def recordings(folder: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "stops"),

@@ -95,6 +95,7 @@ def told(folder: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize(
     "command",
@@ -125,6 +126,7 @@ def test_tests_without_spark_prepare_nothing(folder: Path) -> None:
     assert "Fetching" not in text
 
 
+@pytest.mark.in_ci(every=2)
 @pytest.mark.long
 @pytest.mark.parametrize("command", [("preview", "orders", "a.py"), ("test", "test_a_table.py")], ids=lambda command: command[0])
 def test_the_jars_have_a_bar_on_a_terminal_and_a_line_when_they_are_there(folder: Path, command: tuple[str, ...]) -> None:

@@ -127,6 +127,7 @@ def test_validate_says_what_it_does_after_a_second_and_takes_it_away(program):
     assert "printed by the pipeline's code" in shown(text)
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "phase", "left"),

@@ -210,7 +210,7 @@ def test_pyright_finds_nothing_in_our_pipelines_and_every_mistake_in_a_wrong_one
     assert found["summary"]["filesAnalyzed"] > 15
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_mypy_finds_nothing_in_a_right_pipeline_and_every_mistake_in_a_wrong_one(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("")
     write_settings(tmp_path)

@@ -52,6 +52,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "unpacked"
 
 
+@pytest.mark.slow
 def test_projects_made_with_the_wheel_are_those_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
     points = [*starting_points()]
     (tmp_path / "of-wheel").mkdir()

@@ -193,7 +193,7 @@ def test_E19_an_unknown_mode_is_refused_with_the_five_known_ones(make: Make) -> 
         assert mode in text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_pipeline_widens_the_stored_column_of_its_table(project: Callable[..., Any]) -> None:
     """E15 with its sink: the table takes the wider type (FS-30)."""
     one = project(

@@ -117,7 +117,7 @@ def test_S07_cloud_files_takes_a_map_of_options(project: Callable[..., Any]) -> 
     assert one.rows("plain", "id", "o") == [("1", '{"k":1}')]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_S08_the_state_lists_each_file_once(project: Callable[..., Any]) -> None:
     one = read_twice(project, STREAM)
     one.write(

@@ -75,6 +75,7 @@ def test_session_settings_of_a_dataset_reach_its_source(format: str, project: An
     check(project, spark, tmp_path, [reading_of(format, "zone"), reading_of(format, "corrupt")])
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.long
 @pytest.mark.parametrize("format", _COLUMNS)
 def test_every_session_setting_of_a_dataset_reaches_its_source(format: str, project: Any, spark: Any, tmp_path: Any) -> None:
