@@ -50,11 +50,7 @@ def library(workspace: Workspace) -> dict[str, bytes]:
     return {path: content for path, content in workspace.files.below(FILES).items() if path.startswith("lakelet/")}
 
 
-@pytest.mark.parametrize("folder", [".", str(ROOT / "examples/web")], ids=["new project", "example"])
-def test_the_deployed_web_example_has_the_installed_library_and_no_package_around_it(
-    folder: str, project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
+def test_the_deployed_web_example_has_the_installed_library_and_no_package_around_it(project: Path, workspace: Workspace) -> None:
     assert main(DEPLOY) == 0
     assert library(workspace) == INSTALLED
 

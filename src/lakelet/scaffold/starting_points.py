@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.scaffold.library import library_files
 from lakelet.scaffold.writing import NewFile
 
 DEFAULT = "starter"
@@ -33,6 +34,7 @@ class StartingPoint:
         parts: folders and files of the repository, each with its path in the new project; `.` is the project's own folder.
         next_commands: commands to type in the new project's folder, up to a run and its tests.
         renamed: whether the template's name in the files is replaced by the new project's.
+        library: whether the project begins with the copy of `lakelet.transforms` that is deployed with it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class StartingPoint:
     parts: Mapping[str, str]
     next_commands: tuple[str, ...]
     renamed: bool = False
+    library: bool = False
 
 
 _SHARED = {f"examples/{DEFAULT}/{name}": name for name in (".vscode", ".gitignore")}
@@ -68,6 +71,7 @@ _POINTS = (
         "web events from CSV files, personal data masked",
         {"examples/web": ".", "tests/oracles/web.py": "tests/oracle.py", **_SHARED},
         ("export LAKELET_SECRET_WEB_PII_KEY='a key of at least 32 bytes'", "python generate.py 1", "lakelet run", "lakelet test"),
+        library=True,
     ),
     StartingPoint(
         "factory",
@@ -107,7 +111,7 @@ def files_of(point: StartingPoint, *, name: str) -> list[NewFile]:
             at = PurePosixPath(target) / path
             kept = _LINK_OUT.sub(r"\1", text) if at.suffix == ".md" else text
             found[at] = NewFile(at, kept.replace(point.name, name) if point.renamed and _has_name(at) else kept)
-    return list(found.values())
+    return [*found.values(), *(library_files() if point.library else ())]
 
 
 def _texts(source: Path) -> Iterator[tuple[PurePosixPath, str]]:

@@ -1,1 +1,0 @@
-../../../../src/lakelet/transforms/applied.py

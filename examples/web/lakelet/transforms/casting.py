@@ -1,1 +1,0 @@
-../../../../src/lakelet/transforms/casting.py
