@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.errors import LakeletError, Location
+from lakelet.base.errors import Location, unknown_format
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -147,7 +147,7 @@ class ReaderSpec:
         values: dict[str, Any] = json.loads(text)
         version = values.pop("format_version", None)
         if version != SPEC_FORMAT:
-            raise LakeletError("FORMAT_NEWER", f"a reader of format {SPEC_FORMAT} was given a source description of format {version}")
+            raise unknown_format("the description of a source", version, SPEC_FORMAT)
         for name in ("partition_columns", "partitions", "hinted", "switches"):
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)

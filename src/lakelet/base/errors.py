@@ -291,7 +291,7 @@ CODES: dict[str, CodeInfo] = {
         _I, "a stored table is now of another kind: streaming table, materialized view, change table, sink", StateError
     ),
     "TABLE_OWNED": CodeInfo(_I, "the sources define a table that belongs to another pipeline of the storage"),
-    "FORMAT_NEWER": CodeInfo(_I, "the storage was written by a newer Lakelet", StateError),
+    "FORMAT_UNKNOWN": CodeInfo(_I, "something stored has another format than the one that this Lakelet reads", StateError),
     "DEPLOY_NEEDS_LAKELET": CodeInfo(_I, "code that is deployed imports Lakelet, or its environment installs it: Databricks has none"),
     "DEPLOY_STATE": CodeInfo(_I, "the state of a deployment cannot be read, or belongs to another bundle or target", StateError),
     "DEPLOY_EXISTS": CodeInfo(_I, "the workspace has a resource of that name that this bundle did not deploy"),
@@ -423,13 +423,13 @@ def distinct(errors: Iterable[LakeletError]) -> tuple[LakeletError, ...]:
     return tuple(found.values())
 
 
-def newer_format(what: object, found: int, known: int) -> LakeletError:
-    """Return the FORMAT_NEWER error for something stored in format `found`, where this version reads formats up to `known`."""
-    return LakeletError(
-        "FORMAT_NEWER",
-        f"{what} has format {found}; this Lakelet knows formats up to {known}",
-        todo="Use the Lakelet version that wrote this storage, or a newer one.",
-    )
+_ANEW = "begin anew: a full refresh of the dataset for the state of a source, --storage DIR for a storage."
+
+
+def unknown_format(what: object, found: object, known: int, *, anew: str = _ANEW) -> LakeletError:
+    """Return the FORMAT_UNKNOWN error for something stored in format `found`. This version reads `known` alone. `anew`: what also helps."""
+    what = f"{what} has format {found}; this Lakelet reads format {known}"
+    return LakeletError("FORMAT_UNKNOWN", what, todo=f"Use the Lakelet version that wrote it, or {anew}")
 
 
 def nearest_names(name: str, known: Iterable[str], limit: int = 2, cutoff: float = 0.6) -> tuple[str, ...]:

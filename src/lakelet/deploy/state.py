@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.deploy.desired import ResourceKey, Workspace
 from lakelet.deploy.workspace_files import read_file, write_file
 
@@ -120,7 +120,7 @@ class State:
 def load(client: Client, workspace: Workspace) -> State:
     """Return the state of a target; an empty one (serial 0) where nothing was deployed.
 
-    Raises FORMAT_NEWER for a file of a newer Lakelet, DEPLOY_STATE for one that cannot be read.
+    Raises FORMAT_UNKNOWN for a file of another format, DEPLOY_STATE for one that cannot be read.
     """
     return _read(client, state_file(workspace)) or State()
 
@@ -151,9 +151,8 @@ def _read(client: Client, path: str) -> State | None:
         return None
     try:
         document = json.loads(content)
-        if document["format"] > FORMAT:
-            todo = "Upgrade Lakelet to the version that deployed last."
-            raise LakeletError("FORMAT_NEWER", f"{path} has format {document['format']}, this Lakelet reads {FORMAT}", todo=todo)
+        if document["format"] != FORMAT:
+            raise unknown_format(path, document["format"], FORMAT, anew="remove what is deployed with it, and deploy again.")
         return state_of(document)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         todo = "Put an earlier one in its place: a copy of each deployment lies in the folder `deployments` beside it."

@@ -97,7 +97,7 @@ def emit_json_changes(run: FlowRun, reader: RunReader) -> bool:
 
 
 def report_json_changes(reporter: Reporter, run: FlowRun, since: str) -> None:
-    """Emit again what a flow's schemas have grown by since a time (ISO 8601, UTC). Raises CF_STATE_DAMAGED or FORMAT_NEWER."""
+    """Emit again what a flow's schemas have grown by since a time (ISO 8601, UTC). Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN."""
     folder = run.environment.storage.json_schema(run.flow.flow.target, run.name, "").parent
     for name in names_in(folder):
         for change in changes_since(str(folder / name), since):

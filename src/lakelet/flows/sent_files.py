@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lakelet.base.errors import newer_format
+from lakelet.base.errors import unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import sync_folder, write_atomically
 from lakelet.files.paths import AnyPath, moved, names_in, remove_tree
@@ -79,11 +79,11 @@ def _commit(outbox: Outbox, batch: int, write: Write, id: str) -> _Note:
 
 
 def _read(file: AnyPath) -> _Note | None:
-    """Return the note of the last committed batch; None before the first. Raises FORMAT_NEWER."""
+    """Return the note of the last committed batch; None before the first. Raises FORMAT_UNKNOWN."""
     try:
         facts = json.loads(file.read_text())
     except FileNotFoundError:
         return None
-    if facts["format"] > FORMAT:
-        raise newer_format(file, facts["format"], FORMAT)
+    if facts["format"] != FORMAT:
+        raise unknown_format(file, facts["format"], FORMAT)
     return _Note(facts["id"], facts["batch"], facts["staging"], tuple(facts["files"]), facts["rows"])

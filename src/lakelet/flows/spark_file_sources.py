@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame
 
 from lakelet.autoloader.state.same_names import SameNames
-from lakelet.base.errors import newer_format
+from lakelet.base.errors import unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import write_atomically
 from lakelet.files.moves import Folder, Move, is_below, replaced
@@ -103,13 +103,13 @@ def _path_of(leaf: Any) -> str | None:
 
 
 def _noted(checkpoint: AnyPath) -> Folders | None:
-    """The folders of the sources, by their numbers, as of the last start; None before the first one. Raises FORMAT_NEWER."""
+    """The folders of the sources, by their numbers, as of the last start; None before the first one. Raises FORMAT_UNKNOWN."""
     try:
         facts = json.loads((checkpoint / _NOTE).read_text())
     except FileNotFoundError:
         return None
-    if facts["format"] > FORMAT:
-        raise newer_format(checkpoint / _NOTE, facts["format"], FORMAT)
+    if facts["format"] != FORMAT:
+        raise unknown_format(checkpoint / _NOTE, facts["format"], FORMAT)
     return tuple(None if one is None else Folder(**one) for one in facts["folders"])
 
 
@@ -131,8 +131,8 @@ def _complete(checkpoint: AnyPath) -> None:
         facts = json.loads(journal.read_text())
     except FileNotFoundError:
         return
-    if facts["format"] > FORMAT:
-        raise newer_format(journal, facts["format"], FORMAT)
+    if facts["format"] != FORMAT:
+        raise unknown_format(journal, facts["format"], FORMAT)
     for name, text in facts["files"].items():
         file = checkpoint / "sources" / name if isinstance(checkpoint, Path) else any_path(f"{checkpoint}/sources/{name}")
         write_atomically(file, text)

@@ -1,7 +1,6 @@
 """Which pipeline owns each table of a storage: decisions about the registry. No Spark.
 
-A table belongs to one pipeline. An entry without an owner is of a storage that an older Lakelet wrote: it belongs to the first pipeline
-that defines it. Sinks belong to nobody: several pipelines may write to one.
+A table belongs to one pipeline: the first one that defines it. Sinks belong to nobody: several pipelines may write to one.
 """
 
 from __future__ import annotations
@@ -101,18 +100,15 @@ def _owned(stored: StoredDataset, other: Identity | None, mine: Identity, datase
 
 
 def claimed(registry: Registry, owner: Owner, defined: Iterable[str]) -> Registry:
-    """The registry with `owner` recorded, and with what is its own: what it had, what it takes over, what it is the first to define.
-
-    What an older Lakelet left active is the pipeline's whose update was the last one.
-    """
-    keys, last_here = frozenset(defined), registry.pipeline_id == owner.id
+    """The registry with `owner` recorded, and with what is its own: what it had, what it takes over, what it is the first to define."""
+    keys = frozenset(defined)
     recorded = owner.identity
     if owner.partial and owner.id in registry.pipelines:
         recorded = replace(registry.pipelines[owner.id], formerly=recorded.formerly)
     pipelines = {key: known for key, known in registry.pipelines.items() if key not in owner.ids}
 
     def mine(key: str, stored: StoredDataset) -> bool:
-        return stored.owner in owner.ids or (stored.owner is None and (key in keys or (stored.active and last_here)))
+        return stored.owner in owner.ids or (stored.owner is None and key in keys)
 
     datasets = {key: replace(d, owner=owner.id) if mine(key, d) else d for key, d in registry.datasets.items()}
     return replace(registry, pipeline_id=owner.id, pipelines={**pipelines, owner.id: recorded}, datasets=datasets)

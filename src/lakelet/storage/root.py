@@ -28,7 +28,7 @@ from zlib import crc32
 
 import psutil
 
-from lakelet.base.errors import LakeletError, newer_format
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.pipeline_identity import Identity
@@ -57,7 +57,7 @@ class StoredDataset:
     `columns` is the Spark schema JSON of a streaming table as last written. `fingerprint` and `input_versions` belong to a
     materialized view, or to a table with a REPLACE WHERE flow, and say what was computed last, and from what; `version` is the table
     version they describe. `owner` is the id of the
-    pipeline that the table belongs to; None where an older Lakelet did not record it. `described`: digest of what was declared about the
+    pipeline that the table belongs to; None for sinks. `described`: digest of what was declared about the
     table when it was described last. `quarantine_of`: full name of the dataset whose quarantine it is; None for a dataset.
     `read_bytes`: the size of the files that the view was computed from the last time; None where that is not known.
     """
@@ -125,13 +125,12 @@ class Registry:
 
     @property
     def owner(self) -> str | None:
-        """Id of the pipeline of the last update, None if an older Lakelet did not record it."""
+        """Id of the pipeline of the last update, None before the first one."""
         return self.pipeline_id if self.pipeline_id in self.pipelines else None
 
     def flow(self, target: str, name: str) -> StoredFlow:
-        """What is known of a flow into the table `target` (key). Older storages have flows by their names alone."""
-        found = self.flows.get(_flow_key(target, name)) or self.flows.get(name.lower())
-        return replace(found, target=target) if found else StoredFlow(name, target=target)
+        """What is known of a flow into the table `target` (key)."""
+        return self.flows.get(_flow_key(target, name)) or StoredFlow(name, target=target)
 
     def to_json(self) -> str:
         return json.dumps(
@@ -149,21 +148,21 @@ class Registry:
 
     @classmethod
     def from_json(cls, text: str, *, source: str) -> Registry:
-        """Raises FORMAT_NEWER if a newer Lakelet wrote it, STORAGE_DAMAGED if it is empty or cut off.
+        """Raises FORMAT_UNKNOWN for another format, STORAGE_DAMAGED if it is empty or cut off.
 
         Unknown keys of a known format are Lakelet's error and raise TypeError.
         """
         data = _parsed(text, source)
-        if data["format"] > FORMAT:
-            raise newer_format(source, data["format"], FORMAT)
-        last = data.get("last_update")
+        if data["format"] != FORMAT:
+            raise unknown_format(source, data["format"], FORMAT)
+        last = data["last_update"]
         return cls(
             pipeline_id=data["pipeline_id"],
             namespace=Namespace(**data["namespace"]),
             datasets={k: StoredDataset(**v) for k, v in data["datasets"].items()},
             flows={k: StoredFlow(**v) for k, v in data["flows"].items()},
             last_update=LastUpdate(**last) if last else None,
-            pipelines={k: Identity.from_stored(v) for k, v in data.get("pipelines", {}).items()},
+            pipelines={k: Identity.from_stored(v) for k, v in data["pipelines"].items()},
         )
 
 
@@ -383,7 +382,7 @@ class HeldTables(Mapping[str, str]):
 
 
 def _read_registry(file: AnyPath) -> Registry:
-    """The registry in a file, an empty one where there is no file. Raises STORAGE_DAMAGED, FORMAT_NEWER."""
+    """The registry in a file, an empty one where there is no file. Raises STORAGE_DAMAGED, FORMAT_UNKNOWN."""
     try:
         text = file.read_text()
     except FileNotFoundError:

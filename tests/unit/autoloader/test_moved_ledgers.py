@@ -73,7 +73,7 @@ def test_files_of_the_same_relative_paths_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code"), [('["/p", ""]', "CF_STATE_DAMAGED"), ("{", "CF_STATE_DAMAGED"), (json.dumps({"format": 3}), "FORMAT_NEWER")]
+    ("content", "code"), [('["/p", ""]', "CF_STATE_DAMAGED"), ("{", "CF_STATE_DAMAGED"), (json.dumps({"format": 3}), "FORMAT_UNKNOWN")]
 )
 def test_a_note_of_another_format_is_refused(tmp_path: Path, content: str, code: str) -> None:
     (tmp_path / "reads").write_text(content)

@@ -107,14 +107,14 @@ def test_an_empty_staging_folder_is_removed_when_its_batch_is_there(tmp_path: Pa
     assert rows_in(tmp_path) == ["a"]
 
 
-def test_the_note_of_a_newer_lakelet_is_refused(tmp_path: Path) -> None:
+def test_a_note_of_another_format_is_refused(tmp_path: Path) -> None:
     send(outbox(tmp_path), 0, writer(["a"]), id="q")
     note = outbox(tmp_path).note
     assert isinstance(note, Path)
     note.write_text(json.dumps({**json.loads(note.read_text()), "format": 2, "staging": None}))
     with pytest.raises(LakeletError) as refused:
         send(outbox(tmp_path), 1, writer(["b"]), id="q")
-    assert refused.value.code == "FORMAT_NEWER"
+    assert refused.value.code == "FORMAT_UNKNOWN"
     assert rows_in(tmp_path) == ["a"]
 
 

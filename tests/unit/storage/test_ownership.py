@@ -13,7 +13,7 @@ from lakelet.config.pipeline_identity import Identity
 from lakelet.config.update_config import load_config
 from lakelet.language.model import Dataset, Kind
 from lakelet.storage.ownership import claimed, recognised, refused
-from lakelet.storage.root import Registry, Storage, StoredDataset, StoredFlow
+from lakelet.storage.root import Registry, Storage, StoredDataset
 
 ID, OTHER = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
 
@@ -163,11 +163,11 @@ def test_a_renamed_file_takes_its_tables_over_and_may_say_so_again():
     assert caught.value.nearest == ("b",)
 
 
-def test_tables_of_an_older_storage_belong_to_the_pipeline_of_the_last_update_or_to_the_first_that_defines_them():
-    old = registry(table("raw"), table("gone"), table("elsewhere", active=False), last=ID)
+def test_a_table_without_an_owner_belongs_to_the_first_pipeline_that_defines_it():
+    old = registry(table("raw"), table("elsewhere", active=False))
     assert refused(old, recognised(old, files("b"), OTHER), [defined("raw")]) == []
     after = claimed(old, recognised(old, files("a"), ID), ["main.default.raw"])
-    assert {key.rsplit(".")[-1]: d.owner for key, d in after.datasets.items()} == {"raw": ID, "gone": ID, "elsewhere": None}
+    assert {key.rsplit(".")[-1]: d.owner for key, d in after.datasets.items()} == {"raw": ID, "elsewhere": None}
     other = recognised(after, files("b"), OTHER)
     assert [e.dataset for e in refused(after, other, [defined("raw"), defined("elsewhere")])] == ["main.default.raw"]
     assert claimed(after, other, ["main.default.elsewhere"]).datasets["main.default.elsewhere"].owner == OTHER
@@ -199,8 +199,9 @@ def test_the_registry_keeps_pipelines_and_owners():
 def test_flows_of_one_name_into_two_tables_do_not_share_what_is_known_of_them(tmp_path):
     """Two pipelines: a reset of the checkpoint in one must not make the other read its sources again."""
     storage = Storage(tmp_path)
-    storage.save(replace(registry(table("a"), table("b")), flows={"load": StoredFlow("load", resets=1)}))
-    assert storage.reset_id("main.default.a", "load") == "0r1", "an older storage has flows by their names alone"
+    storage.save(registry(table("a"), table("b")))
+    for target in ("main.default.a", "main.default.b"):
+        storage.note_flow(replace(storage.registry().flow(target, "load"), resets=1))
     storage.note_flow(replace(storage.registry().flow("main.default.a", "load"), resets=2))
     assert storage.reset_id("main.default.a", "Load") == "0r2"
     assert storage.reset_id("main.default.b", "load") == "0r1"

@@ -75,15 +75,20 @@ def test_a_storage_without_registry_is_empty_and_reading_it_writes_nothing(tmp_p
     assert not (tmp_path / "new").exists()
 
 
-def test_a_registry_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [FORMAT - 1, FORMAT + 1])
+def test_a_registry_of_another_format_is_refused_and_stays(tmp_path: Path, other: int) -> None:
     storage = Storage(tmp_path)
     storage.save(Registry())
     file = storage.system / "registry.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT + 1}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": other}))
+    before = file.read_text()
     with pytest.raises(LakeletError) as caught:
         Storage(tmp_path).registry()
-    assert caught.value.code == "FORMAT_NEWER"
-    assert str(file) in caught.value.what
+    assert caught.value.code == "FORMAT_UNKNOWN"
+    assert caught.value.what == f"{file} has format {other}; this Lakelet reads format {FORMAT}"
+    assert caught.value.todo is not None
+    assert caught.value.todo.startswith("Use the Lakelet version that wrote it, or begin anew")
+    assert file.read_text() == before
 
 
 def test_one_entry_is_remembered_and_the_others_stay(tmp_path: Path) -> None:

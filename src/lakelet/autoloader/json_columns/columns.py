@@ -102,7 +102,7 @@ class JsonColumn:
     _version: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
-        """Raises CF_STATE_DAMAGED or FORMAT_NEWER for a schema log that cannot be read."""
+        """Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN for a schema log that cannot be read."""
         latest = SchemaLog(self.location).latest()
         if latest is not None:
             self._stored, self._version = latest.data, latest.number
@@ -163,7 +163,7 @@ class JsonColumn:
     def store(self, found: Type) -> SchemaChange | None:
         """Store the version that some texts need; None where they bring nothing new.
 
-        Raises CF_STATE_DAMAGED or FORMAT_NEWER for a schema log that cannot be read.
+        Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN for a schema log that cannot be read.
         """
         wider = self.grown(found)
         if wider is None:
@@ -183,7 +183,7 @@ class JsonColumn:
 def changes_since(location: str, since: str) -> list[SchemaChange]:
     """The versions of a schema log that `JsonColumn.store` has stored since a time (ISO 8601, UTC).
 
-    Raises CF_STATE_DAMAGED or FORMAT_NEWER for a schema log that cannot be read.
+    Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN for a schema log that cannot be read.
     """
     return [
         SchemaChange(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class SchemaLog:
         self._folder = root.rstrip("/") + "/_schemas"
 
     def latest(self) -> Version | None:
-        """The current version, None when nothing was ever stored. Raises CF_STATE_DAMAGED or FORMAT_NEWER."""
+        """The current version, None when nothing was ever stored. Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN."""
         numbers = [int(name) for name in self._files.names(self._folder) if name.isdigit()]
         return self._read(max(numbers)) if numbers else None
 
@@ -64,10 +64,9 @@ class SchemaLog:
         path = self._path(number)
         header, _, body = self._files.read(path).decode("utf-8", errors="replace").strip().partition("\n")
         if header.strip() != _HEADER:
-            newer = header.strip()[:1] == "v" and header.strip()[1:].isdigit()
-            raise LakeletError(
-                "FORMAT_NEWER" if newer else "CF_STATE_DAMAGED", f"schema log {path} starts with {header[:20]!r}, not {_HEADER!r}"
-            )
+            if header.strip()[:1] == "v" and header.strip()[1:].isdigit():
+                raise unknown_format(f"schema log {path}", header.strip()[1:], int(_HEADER[1:]))
+            raise LakeletError("CF_STATE_DAMAGED", f"schema log {path} starts with {header[:20]!r}, not {_HEADER!r}")
         try:
             content = json.loads(body)
             data = StructType.fromJson(json.loads(content["dataSchemaJson"]))

@@ -40,7 +40,7 @@ def states(state_folder: str, committed_offset: str | None, *, source_id: str = 
         committed_offset: the source's offset in the newest batch that Spark committed; None: there is none.
 
     Raises:
-        LakeletError: CF_STATE_DAMAGED or FORMAT_NEWER.
+        LakeletError: CF_STATE_DAMAGED or FORMAT_UNKNOWN.
     """
     ledger = Ledger(state_folder)
     shown = _shown(state_folder)

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.listing import LISTING
 from lakelet.autoloader.state.reads import moved_paths
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.files.moves import Move
 
 FORMAT = 3
-"""1: batch, path, size, modified. 2: also discovered, planned, committed; compressed. 3: the number of moves that its paths have made."""
 _FORMAT_KEY = b"lakelet.ledger.format"
 _MOVES_KEY = b"lakelet.ledger.moves"
 _PIECE_ROWS = 1 << 16
@@ -41,33 +40,23 @@ def to_bytes(parts: Iterable[Any], schema: Any = ENTRIES, moves: int = 0) -> byt
 
 
 def pieces(content: bytes, folder: str, schema: Any = ENTRIES, moves: Sequence[Move] = ()) -> Iterator[Any]:
-    """The record batches of a file, whatever version wrote it, with paths as they are after all moves.
+    """The record batches of a file, with paths as they are after all moves.
 
-    Raises CF_STATE_DAMAGED, FORMAT_NEWER.
+    Raises CF_STATE_DAMAGED, FORMAT_UNKNOWN.
     """
     try:
         with pa.ipc.open_file(pa.BufferReader(content)) as reader:
             metadata = reader.schema.metadata or {}
             found, made = int(metadata.get(_FORMAT_KEY, b"0")), int(metadata.get(_MOVES_KEY, b"0"))
-            if not 1 <= found <= FORMAT:
-                raise _unknown(found, folder)
+            if found != FORMAT:
+                raise unknown_format(f"the ledger {folder}", found, FORMAT)
             for number in range(reader.num_record_batches):
-                yield _moved(_upgraded(reader.get_batch(number), schema), moves[made:])
+                batch = reader.get_batch(number)
+                yield _moved(pa.RecordBatch.from_arrays([batch.column(f.name) for f in schema], schema=schema), moves[made:])
     except (pa.ArrowInvalid, OSError, KeyError) as error:
         raise LakeletError("CF_STATE_DAMAGED", f"a file of the ledger {folder} cannot be read", why=str(error)) from None
-
-
-def _upgraded(piece: Any, schema: Any) -> Any:
-    names = set(piece.schema.names)
-    columns = [piece.column(f.name) if f.name in names or f.name in LISTING.names else pa.nulls(len(piece), f.type) for f in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _moved(piece: Any, moves: Sequence[Move]) -> Any:
     at = piece.schema.names.index("path")
     return piece.set_column(at, piece.schema.field(at), moved_paths(piece["path"], moves)) if moves else piece
-
-
-def _unknown(found: int, folder: str) -> LakeletError:
-    code = "FORMAT_NEWER" if found > FORMAT else "CF_STATE_DAMAGED"
-    return LakeletError(code, f"the ledger {folder} has format {found}, this Lakelet reads {FORMAT}", todo="Update Lakelet.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 
 OFFSET_FORMAT = 1
 
@@ -19,7 +19,7 @@ def offset_of(batch: int) -> dict[str, int]:
 
 
 def batch_of(offset: dict[str, Any] | str | None) -> int:
-    """The batch number in an offset. Raises FORMAT_NEWER or CF_STATE_DAMAGED."""
+    """The batch number in an offset. Raises FORMAT_UNKNOWN or CF_STATE_DAMAGED."""
     if offset is None:
         return -1
     try:
@@ -28,7 +28,7 @@ def batch_of(offset: dict[str, Any] | str | None) -> int:
     except (ValueError, KeyError, TypeError):
         raise LakeletError("CF_STATE_DAMAGED", f"{offset!r} {NO_OFFSET}", todo="Do a full refresh.") from None
     if version != OFFSET_FORMAT:
-        raise LakeletError("FORMAT_NEWER", f"an offset has format {version}, this Lakelet reads {OFFSET_FORMAT}", todo="Update Lakelet.")
+        raise unknown_format("an offset", version, OFFSET_FORMAT)
     return batch
 
 

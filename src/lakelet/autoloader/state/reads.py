@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.files.moves import Folder, Move
 
@@ -51,7 +51,7 @@ class Reads:
 
 
 def noted(state: str) -> Reads | None:
-    """Return what was noted in the state of a source; None before its first start. Raises CF_STATE_DAMAGED, FORMAT_NEWER."""
+    """Return what was noted in the state of a source; None before its first start. Raises CF_STATE_DAMAGED, FORMAT_UNKNOWN."""
     files, root = files_for(state)
     file = f"{root.rstrip('/')}/{_NOTE}"
     try:
@@ -67,8 +67,7 @@ def noted(state: str) -> Reads | None:
             return Reads(facts["path"], facts["pattern"], Folder(**facts["folder"]), moves, earlier)
     except (ValueError, KeyError, TypeError) as error:
         raise LakeletError("CF_STATE_DAMAGED", f"{file} cannot be read", why=str(error), todo="Do a full refresh of the dataset.") from None
-    code = "FORMAT_NEWER" if isinstance(found, int) and found > FORMAT else "CF_STATE_DAMAGED"
-    raise LakeletError(code, f"{file} has format {found}, this Lakelet reads {FORMAT}", todo="Update Lakelet.")
+    raise unknown_format(file, found, FORMAT)
 
 
 def note(state: str, reads: Reads) -> None:

@@ -89,7 +89,7 @@ class Growth:
     def store(self, columns: Iterable[JsonColumn]) -> bool:
         """Store the next version of each schema that has to grow; whether there is one.
 
-        Raises CF_STATE_DAMAGED or FORMAT_NEWER for a schema log that cannot be read.
+        Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN for a schema log that cannot be read.
         """
         found = self.found()
         growing = [column for column in columns if column.grows and column.location in found]
