@@ -24,7 +24,6 @@ from lakelet.config.libraries import library_files, owns, path_in_bundle, unmatc
 from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, moved_folders, pairs_of
 from lakelet.config.pipeline_identity import Identity
-from lakelet.config.pipeline_names import declared_namespace, event_log_name
 from lakelet.config.spark_pipeline_file import SPARK_FILES, load_spark_file, spark_file
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
 from lakelet.config.unmatched import unmatched
@@ -518,3 +517,36 @@ def _listed(text: str | None) -> list[str]:
 
 def _first(*choices: str | None) -> str:
     return next(choice for choice in choices if choice)
+
+
+# --- names that a pipeline of a bundle declares -------------------------------------------------------------------------------------------
+
+
+_EVENT_LOG_KEYS = frozenset({"catalog", "schema", "name"})
+
+
+def declared_namespace(bundle: Bundle, pipeline: Node) -> Namespace:
+    """The catalog and schema of the pipeline's tables; the defaults where it declares none."""
+    default = Namespace()
+    catalog = pipeline.get("catalog")
+    schema = pipeline.get("schema") or pipeline.get("target")
+    return Namespace(bundle.text(catalog) if catalog else default.catalog, bundle.text(schema) if schema else default.schema)
+
+
+def event_log_name(bundle: Bundle, pipeline: Node, namespace: Namespace) -> TableName | None:
+    """The name under which the event log is published (`event_log: {catalog, schema, name}`), None where it is not.
+
+    Without a catalog or schema it lives in `namespace`. Raises CONFIG_INVALID without a name, and for other keys.
+    """
+    node = pipeline.get("event_log")
+    if node is None:
+        return None
+    node.refuse_unknown(_EVENT_LOG_KEYS, "event_log")
+    name, catalog, schema = (node.get(key) for key in ("name", "catalog", "schema"))
+    if name is None:
+        raise node.bad("event_log has no name", todo="For example: event_log: {name: pipeline_events}")
+    return TableName(
+        bundle.text(catalog) if catalog else namespace.catalog,
+        bundle.text(schema) if schema else namespace.schema,
+        bundle.text(name),
+    )
