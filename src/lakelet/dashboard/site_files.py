@@ -5,8 +5,10 @@ A page that was opened from disk may not fetch JSON but may load scripts: each d
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import platform
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files
@@ -16,7 +18,6 @@ from typing import Any
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.dashboard.documents import Document, Site
-from lakelet.dashboard.exchange import exchange
 
 MARKER = "lakelet-report.txt"
 """In a folder that a report may replace."""
@@ -111,3 +112,21 @@ def refuse_foreign(folder: Path) -> None:
     if folder.exists() or folder.is_symlink():
         what = f"{folder} is not a report: it would be replaced as a whole"
         raise LakeletError("USAGE", what, todo="Name a new or empty folder: lakelet report --out report")
+
+
+# --- two folders change places ------------------------------------------------------------------------------------------------------------
+
+
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux; RENAME_SWAP of macOS is 2, too
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths of one file system change places, both of which exist; False where the system or the file system cannot."""
+    first, second = os.fsencode(one), os.fsencode(other)
+    try:
+        library, system = ctypes.CDLL(None, use_errno=True), platform.system()
+        if system == "Linux":
+            return bool(library.renameat2(_HERE, first, _HERE, second, _EXCHANGE) == 0)
+        return system == "Darwin" and bool(library.renamex_np(first, second, _EXCHANGE) == 0)
+    except (AttributeError, OSError, TypeError):  # a C library without the call
+        return False
