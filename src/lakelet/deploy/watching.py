@@ -10,9 +10,9 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.text_enum import TextEnum
 from lakelet.deploy.client import Unanswered
 from lakelet.deploy.events import Row, body_of, error_of, event_of, time_of, update_of
-from lakelet.deploy.states import PipelineState
 from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
 
 if TYPE_CHECKING:
@@ -277,3 +277,14 @@ def _update(said: Mapping[str, Any]) -> RemoteUpdate:
     created = said.get("creation_time")
     moment = None if created is None else datetime.fromtimestamp(int(created) / 1000, timezone.utc)
     return RemoteUpdate(str(said.get("update_id")), str(said.get("state") or ""), str(said.get("cause") or ""), moment, dict(said))
+
+
+# --- states -------------------------------------------------------------------------------------------------------------------------------
+
+
+class PipelineState(TextEnum):
+    """States of a pipeline in a workspace that matter here: in these it starts nothing by itself."""
+
+    IDLE = "IDLE"
+    FAILED = "FAILED"
+    DELETED = "DELETED"
