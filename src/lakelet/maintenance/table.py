@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from lakelet.base.failpoints import reached
@@ -16,7 +17,6 @@ from lakelet.cdc.mirror import mirror, position
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
-from lakelet.maintenance.history import unsorted
 from lakelet.maintenance.layout import DataFile, How, Job, job_for
 from lakelet.maintenance.results import Amount, Maintained
 from lakelet.maintenance.settings import Settings
@@ -228,6 +228,29 @@ def _may_hold_old_files(root: AnyPath, current: Collection[str], limit: float) -
             if str(file.relative_to(root)) not in current and not name.endswith(".crc") and file.stat().st_mtime <= limit:
                 return True
     return False
+
+
+# --- files since the last OPTIMIZE --------------------------------------------------------------------------------------------------------
+
+
+_PARAMETER = {How.ZORDER: "zOrderBy", How.CLUSTER: "clusterBy"}
+
+
+def unsorted(log: TableLog, how: How, columns: Sequence[str]) -> frozenset[str] | None:
+    """Paths of the files that were written since OPTIMIZE sorted the table like that; None if its log does not say that it ever was."""
+    found: set[str] = set()
+    for version in range(log.version(), -1, -1):
+        try:
+            actions = log.actions(version)
+        except FileNotFoundError:
+            return None
+        commit: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        if commit.get("operation") == "OPTIMIZE":
+            sorted_by = json.loads((commit.get("operationParameters") or {}).get(_PARAMETER[how]) or "[]")
+            if [str(name).lower() for name in sorted_by] == [name.lower() for name in columns]:
+                return frozenset(found)
+        found |= {unquote(action["add"]["path"]) for action in actions if "add" in action}
+    return None
 
 
 __all__ = ["TableMaintenance"]
