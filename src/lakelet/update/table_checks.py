@@ -23,7 +23,7 @@ from lakelet.quality.validation import Outcome, freshness, is_fresh, validate
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.checked_versions import CheckedVersion, load_checked, save_checked
 from lakelet.storage.delta.tables import TableLog
-from lakelet.storage.eventlog.known import known_ids
+from lakelet.storage.eventlog.reading import known_ids
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import StoredDataset
 from lakelet.update.opened import OpenedPipeline

@@ -6,7 +6,7 @@ import uuid
 
 from lakelet.storage.checked_versions import CheckedVersion, load_checked, save_checked
 from lakelet.storage.eventlog.events import Event, Origin
-from lakelet.storage.eventlog.known import known_ids
+from lakelet.storage.eventlog.reading import known_ids
 from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.eventlog.writer import append
 from lakelet.storage.root import Storage

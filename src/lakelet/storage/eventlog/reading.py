@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
-from lakelet.storage.eventlog.failures import log_failure
+from lakelet.storage.eventlog.failures import coded, log_failure
+from lakelet.storage.eventlog.states import EventType
 
 
 def open_log(path: AnyPath) -> Any:
@@ -20,3 +23,26 @@ def open_log(path: AnyPath) -> Any:
         return open_table(path)
     except TableNotFoundError:
         return None
+
+
+# --- ids that the log has -----------------------------------------------------------------------------------------------------------------
+
+
+def known_ids(path: AnyPath, event_type: EventType, ids: Collection[str]) -> frozenset[str]:
+    """Those of the ids under which the log at `path` has an event of the type. Raises EVENT_LOG_FAILED for a damaged log."""
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+    from deltalake.exceptions import TableNotFoundError
+
+    if not ids:
+        return frozenset()
+    try:
+        with coded(path, passing=TableNotFoundError):
+            table = open_table(path)
+    except TableNotFoundError:
+        return frozenset()
+    listed = ", ".join(f"'{uuid.UUID(one)}'" for one in sorted(ids))
+    sql = f"SELECT id FROM events WHERE event_type = '{event_type}' AND id IN ({listed})"
+    with coded(path):
+        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", table).execute(sql)).read_all().to_pylist()
+    return frozenset(row["id"] for row in rows)
