@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.base import PySparkException
+
 from lakelet.base.errors import LakeletError
-from lakelet.flows import descriptions
+from lakelet.cdc import guarding
 from lakelet.flows.context import FlowRun
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.target_kind import check_role
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Strategy
 from lakelet.spark.errors.diagnosis import run_failure
+from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.tables import TableLog, stored_schema
 from lakelet.storage.eventlog.states import FlowState, Level
 from lakelet.update.continuous import Rounds
@@ -116,7 +120,7 @@ class FlowRunner:
         self._progress.decided(task, decision)
         run = FlowRun(self._environment, task.analyzed, task.flow)
         if decision.strategy is Strategy.SKIP:
-            descriptions.refresh(run)
+            refresh_description(run)
             if task.kind is not Kind.MATERIALIZED_VIEW:
                 clean_sources(run)
             self._progress.flow_is_idle(task, decision)
@@ -127,9 +131,9 @@ class FlowRunner:
         self._progress.flow_is(
             task, FlowState.RUNNING, f"Flow '{task.key}' is RUNNING because {decision.reason}.", more=backlog(decision.sources)
         )
-        descriptions.refresh(run)
+        refresh_description(run)
         bring_up_to_date(run, task)
-        descriptions.refresh(run)
+        refresh_description(run)
         if task.kind is Kind.MATERIALIZED_VIEW:
             self._progress.view_completed(task)
         else:
@@ -152,3 +156,27 @@ def _unexpected(problem: BaseException, task: FlowTask) -> LakeletError:
         return LakeletError("FLOW_FAILED", f"the flow failed: {type(problem).__name__}", dataset=task.key, why=str(problem))
     what = f"the flow failed: {type(problem).__name__}"
     return run_failure(problem, dataset=str(task.analyzed.dataset.name), where=task.flow.flow.where, what=what)
+
+
+# --- descriptions of tables ---------------------------------------------------------------------------------------------------------------
+
+
+def refresh_description(run: FlowRun) -> None:
+    """Give the table of a flow comment, properties, clustering and NOT NULL as declared, unless the registry has them (TP-1 ff).
+
+    Raises NOT_NULL_VIOLATED, SCHEMA_INCOMPATIBLE for other partition columns, and FLOW_FAILED for what Delta refuses.
+    """
+    environment = run.environment
+    known = environment.storage.registry().datasets.get(run.dataset.name.key)
+    wanted = run.description()
+    if run.dataset.sink is not None or known is None or known.described == wanted:
+        return
+    spec, path = column_mapping.without_automatic(run.dataset, run.table_spec(run.analyzed.schema)), run.path()
+    change = guarding.redescribe if run.flow.flow.changes is not None else tables.redescribe
+    try:
+        described = change(environment.spark, path, spec)
+    except (LakeletError, schemas.Incompatible, PySparkException, Py4JJavaError) as problem:
+        what = "its table could not be described as declared"
+        raise run_failure(problem, dataset=str(run.dataset.name), where=run.dataset.where, what=what) from None
+    if described:
+        environment.storage.remember(replace(run.stored(), described=wanted))
