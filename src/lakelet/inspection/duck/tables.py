@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.names import Namespace, TableName
 from lakelet.files.paths import AnyPath
@@ -11,14 +13,18 @@ from lakelet.inspection.duck.delta_sources import DeltaSource, delta_source
 from lakelet.inspection.duck.event_views import event_view_query
 from lakelet.inspection.duck.queries import Queries, Query, Stored
 from lakelet.inspection.duck.refusal import NotSame
-from lakelet.inspection.duck.rows_in_text import values_query
+from lakelet.inspection.duck.spark_types import INT, STRING, TIMESTAMP, Type, duck_name
 from lakelet.inspection.duck.syntax import parsed
+from lakelet.inspection.duck.values import text_literal
 from lakelet.inspection.opened import find_stored, open_or_none, path_of, unknown_table, unwritten
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.information_schema import asked_for, described, rows_of
 from lakelet.storage.published_views import PublishedView, load_views
 from lakelet.storage.root import Storage, new_table_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FORMATS = ("delta", "parquet", "json", "csv", "text", "orc")
 
@@ -82,3 +88,30 @@ class Tables:
                 raise unwritten(shown)
             self._opened[str(path)] = delta_source(table, len(self._opened))
         return self._opened[str(path)].stored
+
+
+# --- rows in the text of a query ----------------------------------------------------------------------------------------------------------
+
+
+_KINDS = {"string": STRING, "int32": INT, "timestamp[us, tz=UTC]": TIMESTAMP}
+
+
+def values_query(rows: pa.Table) -> Query:
+    """The query of these rows, whose columns are texts, numbers of four bytes and moments."""
+    kinds = [_KINDS[str(field.type)] for field in rows.schema]
+    listed = [f"SELECT {_listed(row.values(), kinds)}" for row in rows.to_pylist()]
+    nothing = f"SELECT {_listed([None] * len(kinds), kinds)} WHERE false"
+    return Query(" UNION ALL ".join(listed) or nothing, tuple(zip(rows.column_names, kinds, strict=True)))
+
+
+def _listed(values: Any, kinds: list[Type]) -> str:
+    pairs = enumerate(zip(values, kinds, strict=True))
+    return ", ".join(f"CAST({_literal(value)} AS {duck_name(kind)}) AS c{at}" for at, (value, kind) in pairs)
+
+
+def _literal(value: str | int | datetime | None) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime):
+        return text_literal(value.replace(tzinfo=None).isoformat(sep=" "))
+    return text_literal(value) if isinstance(value, str) else str(value)
