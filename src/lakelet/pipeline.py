@@ -269,6 +269,7 @@ class Pipeline:
         from lakelet.jvm.delta_encoders import give_offered
         from lakelet.language.loader import loaded
         from lakelet.quality.files import FOLDER, with_rule_locations
+        from lakelet.quality.unapplied import unapplied
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.held import Held
         from lakelet.spark.names.outside import Named, Outside
@@ -299,6 +300,10 @@ class Pipeline:
             ) as found,
         ):
             found = replace(found, definitions=with_rule_locations(found.definitions, config.root / FOLDER))
+            if not found.errors and found.complete:
+                modules = [Path(file) for module in found.helpers if (file := getattr(module, "__file__", None))]
+                rules = unapplied(found.definitions, config.root / FOLDER, [*config.files, *modules], partial=config.partial)
+                found = replace(found, notices=(*found.notices, *rules))
             if config.only is not None:
                 found = replace(found, definitions=found.definitions.only(config.only))
             found = replace(found, definitions=with_conditions(found.definitions, request.replace_where, config.namespace))

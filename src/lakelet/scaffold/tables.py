@@ -15,7 +15,7 @@ from lakelet.scaffold.writing import NewFile
 
 _WIDTH = 140
 """Longest line of Python, in characters."""
-_DECORATORS = {"warn": "expect_all", "drop": "expect_all_or_drop"}
+_DECORATORS = {"warn": "expect_all", "drop": "expect_all_or_drop", "fail": "expect_all_or_fail"}
 
 
 class Language(Enum):
@@ -120,7 +120,7 @@ def _about(new: NewTable) -> str:
 
 
 def _python(new: NewTable) -> str:
-    name, actions = new.name.name, [action for action in _DECORATORS if any(rule.action == action for rule in new.rules)]
+    name, actions = new.name.name, _DECORATORS if new.rules else ()  # all of them: sections may be added later
     decorators = [f'@dlt.table(comment={python_text(_sentence(new))}, table_properties={{"quality": "{new.name.layer}"}})']
     decorators += [f'@dlt.{_DECORATORS[action]}(rules("{name}", "{action}"))' for action in actions]
     modules = ["import dlt", *(["", "from expectations import rules"] if actions else [])]

@@ -225,3 +225,50 @@ def validated(p):
     with pytest.raises(LakeletError) as refused:
         p.pipeline.check()
     return list(getattr(refused.value, "errors", [refused.value]))
+
+
+SILENT = """\
+datasets:
+  orders:
+    warn: {positive: amount > 0}
+    drop: {has_id: {constraint: id IS NOT NULL, tags: [keys]}, has_kind: kind IS NOT NULL}
+    fail:
+      never_huge: amount < 1000
+      never_zero: amount <> 0
+  totals: {fail: {some: n > 0}}
+  ordres: {warn: {x: 1 = 1}}
+  shipped: {fail: {y: 1 = 1}}
+layers: {silver: {drop: {known: kind IS NOT NULL}}}
+columns: {kind: {warn: {short: length(kind) < 9}}}
+"""
+
+
+def test_EP16_rules_that_no_dataset_applies_are_noticed_with_what_applies_them(orders):
+    p = orders(SILENT)
+    p.write("CREATE MATERIALIZED VIEW totals AS SELECT count(*) AS n FROM orders", "totals.sql")
+    p.helper("CREATE MATERIALIZED VIEW shipped AS SELECT 1 AS one", "of_another_pipeline.sql")
+    expected = [
+        (4, "the rule 'has_kind' of datasets.orders.drop", "give them the tag that it names, or ask without tag="),
+        (6, "the rules 'never_huge', 'never_zero' of datasets.orders.fail",
+         'write @dlt.expect_all_or_fail(rules("orders", "fail")) above the function in'),
+        (8, "the rule 'some' of datasets.totals.fail", "CONSTRAINT some EXPECT (n > 0) ON VIOLATION FAIL UPDATE"),
+        (9, "the rule 'x' of datasets.ordres.warn", "the pipeline has no dataset ordres; did you mean orders?"),
+        (11, "the rule 'known' of layers.silver.drop", 'rules(…, "drop", layer="silver")'),
+        (12, "the rule 'short' of columns.kind.warn", 'rules(…, "warn", columns=["kind"])'),
+    ]  # fmt: skip
+    found = [(notice.where.line, notice.text) for notice in p.pipeline.check().notices if notice.where.file == "expectations/orders.yml"]
+    assert [line for line, _ in found] == [line for line, _, _ in expected]
+    for (_, text), (_, rule, remedy) in zip(found, expected, strict=True):
+        assert text.startswith(f"no dataset applies {rule}: ")
+        assert remedy in text
+    p.run()
+    said = " ".join(event.message for event in p.events)
+    assert all(text in said for _, text in found)
+
+    asked = PIPELINE.replace("    @dlt.expect(", '    @dlt.expect_all_or_fail(rules("orders", "fail"))\n    @dlt.expect(')
+    p.write(
+        asked.replace(', tag="keys"', ', "drop", layer="silver", columns=["kind"]').replace(', "warn"))', ', "warn", columns=["kind"]))', 1)
+    )
+    p.write("CREATE MATERIALIZED VIEW totals (CONSTRAINT some EXPECT (n > 0) ON VIOLATION FAIL UPDATE) AS SELECT count(*) AS n FROM orders",
+            "totals.sql")  # fmt: skip
+    assert [notice.where.line for notice in p.pipeline.check().notices if notice.where.file == "expectations/orders.yml"] == [9]

@@ -45,6 +45,7 @@ from expectations import rules
 @dlt.table(comment="Rows of events where type = 'refund'.", table_properties={"quality": "silver"})
 @dlt.expect_all(rules("refunds", "warn"))
 @dlt.expect_all_or_drop(rules("refunds", "drop"))
+@dlt.expect_all_or_fail(rules("refunds", "fail"))
 def refunds():
     return spark.readStream.table("events").where("type = 'refund'").select("event_id", "type", "amount")
 '''

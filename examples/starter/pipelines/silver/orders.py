@@ -8,6 +8,7 @@ from expectations import rules
 @dlt.table(comment="One row per order.", table_properties={"quality": "silver"})
 @dlt.expect_all(rules("orders", "warn"))
 @dlt.expect_all_or_drop(rules("orders", "drop"))
+@dlt.expect_all_or_fail(rules("orders", "fail"))
 def orders():
     return (
         spark.readStream.table("events")
