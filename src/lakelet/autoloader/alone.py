@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.driver import AutoLoaderSource
 from lakelet.autoloader.options import Options
 from lakelet.autoloader.schema.source_schema import SourceSchema
-from lakelet.autoloader.spec import ReaderSpec, SourceSpec
+from lakelet.autoloader.spec import ReaderSpec, SourceSpec, names_pattern
+from lakelet.autoloader.state.followed import followed
+from lakelet.autoloader.state.reads import Reads, note, noted
 from lakelet.base.errors import LakeletError
+from lakelet.files.moves import PROJECT, Folder, Move
+from lakelet.files.remote import one_spelling, path_in_store, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from lakelet.autoloader.state.same_names import SameNames
     from lakelet.autoloader.types.growth import UnknownFieldNote
 
 STATE_OPTION = "lakelet.state"
 """Folder of the state (ledger of seen files; schema log unless `cloudFiles.schemaLocation` names another path)."""
+MOVED_OPTION = "lakelet.moved"
+"""`OLD=NEW`: the files that the stream has read in a folder lie in another one now."""
 
 
 def open_alone(
@@ -39,17 +48,61 @@ def open_alone(
 
     Raises:
         LakeletError: CF_FAILED_TO_INFER_SCHEMA or CF_INCORRECT_STREAM_USAGE when no option says where the state lies; what
-            `AutoLoaderSource.open` raises.
+            `AutoLoaderSource.open` raises; SOURCE_MOVED where only the user can tell whether the files are those that were read.
     """
     by_key = {key.lower(): value for key, value in options.items()}
     state = by_key.get(STATE_OPTION) or by_key.get("cloudfiles.schemalocation")
     if not state:
         raise _no_state(path, explicit=schema is not None)
-    said = {key: value for key, value in options.items() if key.lower() not in (STATE_OPTION, "path")}
-    source = AutoLoaderSource.open(SourceSpec(path, said, schema), state=state, confs=confs)
+    said = {key: value for key, value in options.items() if key.lower() not in (STATE_OPTION, MOVED_OPTION, "path")}
+    spec = SourceSpec(path, said, schema)
+    source = AutoLoaderSource.open(spec, state=state, confs=confs)
+    _follow(source, spec, state, by_key.get(MOVED_OPTION))
     if source.notices:
         warnings.warn("cloudFiles: " + "; ".join(source.notices), stacklevel=3)
     return source
+
+
+def _follow(source: AutoLoaderSource, spec: SourceSpec, state: str, told: str | None) -> None:
+    """Note what the stream reads, and where the files lie that it has read: they may have been moved with the state."""
+    before, now = noted(state), Reads(path_in_store(spec.path), names_pattern(spec), _folder_of(spec.path, state))
+
+    def compared(old: Folder, new: Folder, moves: Sequence[Move]) -> SameNames:
+        return source.same_names(old.path, new.path, moves)
+
+    found = followed(before, now, compared, _told(told), partial(_moved_or_other, state)).now
+    if found != before:
+        note(state, found)
+
+
+def _folder_of(location: str, state: str) -> Folder:
+    """The folder before the first wildcard; the state's own folder is what it is seen from."""
+    store, path = one_spelling(scheme_of(location) or ""), fixed_folder(path_in_store(location))
+    here = one_spelling(scheme_of(state) or "") == ""
+    return Folder(path, store, roots={PROJECT: path_in_store(state)} if here else {}, shown=fixed_folder(location) if store else path)
+
+
+def _told(text: str | None) -> tuple[Move, ...]:
+    """What the option says was moved. Raises CF_INVALID_OPTION_VALUE."""
+    if text is None:
+        return ()
+    old, sign, new = text.partition("=")
+    if not (old and sign and new):
+        what = f"{MOVED_OPTION} is {text!r}, not OLD=NEW"
+        raise LakeletError("CF_INVALID_OPTION_VALUE", what, todo="Write the folder that was read, an equals sign, and the new folder.")
+    return ((path_in_store(old), path_in_store(new)),)
+
+
+def _moved_or_other(state: str, old: Folder, new: Folder, same: SameNames) -> LakeletError:
+    return LakeletError(
+        "SOURCE_MOVED",
+        f"the stream with the state {state} has read {old.shown} so far and is to read {new.shown}, where {same.there:,} of the "
+        f"{same.known:,} files that it has read lie under the same relative path",
+        why=f"{same.sized:,} of them have the size that was read. The same files would come twice; others would be missing if they were "
+        "taken for the same",
+        todo=f'The same files in a new place: .option("{MOVED_OPTION}", "{old.shown}={new.shown}")\n'
+        f"Other files: give the stream a new folder for {STATE_OPTION} (or cloudFiles.schemaLocation) and a new checkpoint.",
+    )
 
 
 def reader_alone(path: str, options: Mapping[str, str], schema: StructType | None) -> ReaderSpec:

@@ -39,6 +39,11 @@ class SourceSpec:
     batch: bool = False  # a batch read: the path may be a single file, no state is kept
 
 
+def names_pattern(spec: SourceSpec) -> str:
+    """The pattern for names of files that the options give; empty for none."""
+    return next((value for key, value in sorted(spec.options.items()) if key.lower() in ("pathglobfilter", "filenamepattern")), "")
+
+
 @dataclass(frozen=True)
 class Columns:
     """Columns of a source without the rescued column: `data` from the files, `partitions` from folder names."""

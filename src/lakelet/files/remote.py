@@ -109,6 +109,11 @@ def delta_options(location: object) -> dict[str, str] | None:
 # --- opening a file system ------------------------------------------------------------------------------------------------------------
 
 
+def one_spelling(scheme: str) -> str:
+    """The one name of a store that has several schemes; empty for this machine."""
+    return {"file": "", "s3": "s3a", "s3n": "s3a"}.get(scheme, scheme)
+
+
 def path_in_store(location: str) -> str:
     """The absolute path of a path of this machine, and the path inside its file system of a URI. The store is not asked."""
     scheme, parts = scheme_of(location), _URI.fullmatch(location)

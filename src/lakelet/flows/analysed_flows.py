@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import Columns, Pending, SourceSpec
+from lakelet.autoloader.state.followed import Followed
 from lakelet.autoloader.state.reads import noted
 from lakelet.autoloader.state.same_names import SameNames
 from lakelet.files.moves import Folder, Move
-from lakelet.flows.moved_sources import Followed, followed, reads_of
+from lakelet.flows.moved_sources import followed_by, reads_of
 from lakelet.language.model import Flow
 from lakelet.language.registry import Notice
 from lakelet.spark.names.json_expected import JsonSchemas
@@ -71,7 +72,7 @@ class FlowSources:
             def compared(old: Folder, new: Folder, moves: Sequence[Move]) -> SameNames:
                 return self.open(flow, number, spec, dry=True).same_names(old.path, new.path, moves)
 
-            self._followed[key] = followed(flow, noted(state), reads_of(spec, self._storage), compared)
+            self._followed[key] = followed_by(flow, noted(state), reads_of(spec, self._storage), compared)
             self.moves.update(self._followed[key].now.moves)
         return self._followed[key]
 

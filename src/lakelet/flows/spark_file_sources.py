@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
+from lakelet.autoloader.state.followed import found_at, kept_roots
 from lakelet.autoloader.state.same_names import SameNames
 from lakelet.base.errors import unknown_format
 from lakelet.base.failpoints import reached
@@ -24,7 +25,7 @@ from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.flows.context import FlowRun
 from lakelet.flows.file_sources import report_move
-from lakelet.flows.moved_sources import folder_of, found_at, kept_roots, moved_or_other
+from lakelet.flows.moved_sources import folder_of, moved_or_other, told_moves
 from lakelet.jvm.expressions import items
 
 FORMAT = 1
@@ -75,7 +76,7 @@ def _followed(run: FlowRun, log: _Log, old: Folder, new: Folder, encoded: Encode
 
     Raises SOURCE_MOVED for any other folder: Spark cannot go on there with the files that it has read.
     """
-    found = found_at(old, new, lambda: log.same_names(old, new))
+    found = found_at(old, new, lambda: log.same_names(old, new), told_moves())
     if found.elsewhere and (same := log.same_names(old, new)).known:
         raise moved_or_other(run.flow.flow, old, new, same)
     if found.move is None:

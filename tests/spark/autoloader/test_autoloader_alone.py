@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,24 @@ def test_E01_a_program_that_is_started_again_goes_on_with_the_new_column(way: st
     write(stream(spark, folder, options), tmp_path)
     assert rows(spark, tmp_path, "id", "c.v", "d", "_rescued_data") == [(1, None, None, None), (2, "1", None, None), (3, None, True, None)]
     assert versions(log) == ["0", "1"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["application", "bare"])
+def test_SO9_files_state_and_checkpoint_that_are_copied_or_renamed_together_go_on(way: str, request: Any, tmp_path: Path) -> None:
+    spark, app, copy = request.getfixturevalue(way), tmp_path / "app", tmp_path / "copy"
+
+    def start(app: Path, name: str) -> list[Any]:
+        (app / "in").mkdir(parents=True, exist_ok=True)
+        (app / "in" / f"{name}.json").write_text(json.dumps({"name": name}))
+        write(stream(spark, app / "in", {"cloudFiles.schemaLocation": str(app / "log")}), app)
+        return rows(spark, app, "name")
+
+    assert start(app, "a") == [("a",)]
+    shutil.copytree(app, copy)
+    assert start(copy, "b") == [("a",), ("b",)]
+    app.rename(tmp_path / "renamed")
+    assert start(tmp_path / "renamed", "c") == [("a",), ("c",)]
 
 
 def test_D14_metadata_is_hidden_and_can_be_selected(application: Any, land: Any, tmp_path: Path) -> None:
