@@ -157,6 +157,11 @@ class AutoLoaderSource:
         """What readers get; `more` are further fields of `ReaderSpec`."""
         return reader_spec(self._options, self._schema, state=self._state or "", **more)
 
+    @property
+    def unit(self) -> str:
+        """What the numbers of the observed records count: `line` or `record`."""
+        return self._options.format.unit(self._options.reader.format_options)
+
     def explained(self, uri: str, line: int) -> str | None:
         """Which bytes of a file, from a line on, are not of its encoding, and which encoding they look like; None where all are."""
         from lakelet.autoloader.formats.bad_bytes import explained

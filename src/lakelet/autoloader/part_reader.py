@@ -151,7 +151,7 @@ class PartReader:
             bytes_ = explained(spec, self._format, self._files.uri(part.path), line)
             raise LakeletError(
                 "FAILED_READ_FILE",
-                f"{self._files.uri(part.path)}, line {line}: a record is broken, and the mode is {FAILFAST}",
+                f"{self._files.uri(part.path)}, {self._unit} {line}: a record is broken, and the mode is {FAILFAST}",
                 why=f"MALFORMED_RECORD_IN_PARSING: {shown}" + (f" ({bytes_})" if bytes_ else ""),
                 todo="Correct the record, or read with mode PERMISSIVE, which keeps its text.",
             )
@@ -180,6 +180,11 @@ class PartReader:
         name = hashlib.sha256(content).hexdigest()[:32]
         files.create(f"{folder.rstrip('/')}/{modified}/{kind}/part-{name}.json", content)
 
+    @property
+    def _unit(self) -> str:
+        """What numbers of records count: `line` or `record`."""
+        return "line" if self._format is None else self._format.unit(self._spec.format_options)
+
     def _unknown(self, error: UnknownFields, part: FilePart) -> UnknownFieldException:
         uri = self._files.uri(part.path)
         note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, uri)
@@ -188,7 +193,7 @@ class PartReader:
             from lakelet.autoloader.alone import evolve_in_reader
 
             evolve_in_reader(self._spec, note)
-        return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind)
+        return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind, unit=self._unit)
 
 
 def joined(batches: Iterator[Any]) -> Iterator[Any]:

@@ -192,14 +192,14 @@ def _warnings(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
 def warning_texts(tally: Tally, short: Callable[[str], str]) -> Iterator[str]:
     """Yield a sentence for everything that did not fail the update but matters: broken lines, rescued values, late rows, new columns."""
     for name, source in tally.sources.items():
-        facts = [counted(source.corrupt, "broken line")] if source.corrupt else []
+        facts = [counted(source.corrupt, f"broken {source.unit}")] if source.corrupt else []
         facts += [counted(source.rescued, "row with rescued values", "rows with rescued values")] if source.rescued else []
-        line = f", line {source.first_line}" if source.first_line else ""  # 0: the file as a whole
+        line = f", {source.unit} {source.first_line}" if source.first_line else ""  # 0: the file as a whole
         first = f" (first: {_file(source.first_file)}{line})" if source.first_file else ""
         if facts:
             yield f"{short(name)}: kept {' and '.join(facts)}{first}"
         if source.left_out:
-            what = counted(source.left_out, "broken line or file", "broken lines or files")
+            what = counted(source.left_out, f"broken {source.unit} or file", f"broken {source.unit}s or files")
             yield f"{short(name)}: left out {what}, as the options of its source say{'' if facts else first}"
         if source.passed_over:
             what = counted(source.passed_over, "line or document", "lines or documents")

@@ -97,6 +97,7 @@ class SourceTally:
     reason: str | None = None
     first_file: str | None = None
     first_line: int | None = None
+    unit: str = "line"
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,7 @@ class Tally:
         source.reason = source.reason or body.get("reason")
         if source.first_file is None and body.get("first_file"):
             source.first_file, source.first_line = body["first_file"], body.get("first_line")
+            source.unit = body.get("unit") or "line"
 
     def _on_late_records(self, event: Event) -> None:
         self.late[_about(event)] += int(event.body.get("dropped_by_watermark") or 0)

@@ -407,6 +407,8 @@ def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]
         seen = observed.get(f"lakelet_source_{number}")
         if seen is not None:
             records = SourceRecords(source.path, *(seen.get(key) for key in counted))
+            if reader.opened[number].unit != "line" and records.first_line:
+                records = replace(records, unit=reader.opened[number].unit)
             if records.undecodable and records.first_file:
                 records = replace(records, reason=reader.opened[number].explained(records.first_file, records.first_line or 1))
             found.append(records)

@@ -73,12 +73,13 @@ def emit_warnings(reporter: Reporter, totals: Totals, *, dataset: str, flow: str
     """Report records that did not fit and rows that came too late."""
     for source, found in totals.sources.items():
         if found.is_worth_telling:
+            unit = found.unit or "line"
             reporter.emit(
                 EventType.SOURCE_RECORDS,
                 f"Flow '{flow}': {found.corrupt} broken and {found.rescued} partly rescued record(s) of {source}"
                 f"{f', of which {found.left_out} left out' if found.left_out else ''}"
                 f"{f', and {found.passed_over} with unread text after the JSON value' if found.passed_over else ''}; "
-                f"the first in {found.first_file}{f', line {found.first_line}' if found.first_line else ''}."
+                f"the first in {found.first_file}{f', {unit} {found.first_line}' if found.first_line else ''}."
                 f"{f' {found.undecodable} with bytes that are not of the encoding: {found.reason}.' if found.reason else ''}",
                 {"flow_name": flow, **asdict(found)},
                 dataset=dataset,

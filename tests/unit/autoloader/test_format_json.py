@@ -424,7 +424,7 @@ BROKEN_FILES = {
     ),
     "quotes": (b'{"id":1,"name":"\x93x\x94"}\n', {}, "It looks like windows-1252"),
     "wide": ('{"id":1}\n'.encode("utf-16"), {"encoding": "UTF-8"}, "it is not UTF-8. It looks like UTF-16LE"),
-    "cut": (b'[{"id":1},\n{"id":', {"multiLine": "true"}, "line 1: "),
+    "cut": (b'[{"id":1},\n{"id":', {"multiLine": "true"}, "record 1: "),
 }
 
 
@@ -436,6 +436,17 @@ def test_FF33_where_every_record_is_broken_the_error_shows_the_first_and_why(sou
     assert failure.value.code == "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE"
     assert "/a.json" in (failure.value.why or "")
     assert told in (failure.value.why or "")
+
+
+@pytest.mark.parametrize(("options", "place"), [({}, "line 4"), ({"multiLine": "true"}, "record 2")])
+def test_places_of_records_are_lines_or_say_that_they_are_records(source: Make, options: dict[str, str], place: str) -> None:
+    text = '{"id":1}\n\n\n{"id":2 "x"}\n' if not options else '[{"id":1},\n\n\n{"id":2,"n":"x"}]'
+    schema = t.StructType([t.StructField("id", t.IntegerType())])
+    evolving = {**options, "cloudFiles.schemaEvolutionMode": "failOnNewColumns"}
+    wrong = text.replace('2 "x"', '2,"n":"x"')
+    source(evolving, schema).put("a.json", wrong).fails(f"a.json, {place}", "UNKNOWN_FIELD_EXCEPTION")
+    if not options:
+        source({"mode": "FAILFAST"}, schema).put("a.json", text).fails(f"a.json, {place}: a record is broken")
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1E+400", "1" + "0" * 310, "1e39"])

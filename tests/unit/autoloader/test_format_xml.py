@@ -214,7 +214,7 @@ def test_broken_rows_follow_the_mode_and_spare_the_others(source: Make) -> None:
     texts = [rescued(row["_r"])["_corrupt_record"] for row in one.batches[-1] if row["_r"]]
     assert (one.rows("n"), texts) == ([1, 3, None, None], ["<r><n>2</m></r>", "<r><n>4"])
     assert source({**XML, "mode": "DROPMALFORMED"}, schema).put("a.xml", BROKEN).run().rows("n") == [1, 3]
-    source({**XML, "mode": "FAILFAST"}, schema).put("a.xml", BROKEN).fails("line 2", "MALFORMED_RECORD_IN_PARSING", "<r><n>2</m></r>")
+    source({**XML, "mode": "FAILFAST"}, schema).put("a.xml", BROKEN).fails("record 2", "MALFORMED_RECORD_IN_PARSING", "<r><n>2</m></r>")
     corrupt = source({**TYPED, "cloudFiles.schemaHints": "_corrupt_record STRING"}).put("a.xml", BROKEN).run()
     assert [text for text in corrupt.rows("_corrupt_record") if text] == ["<r><n>2</m></r>", "<r><n>4"]
 
@@ -233,7 +233,7 @@ def test_FS35_without_a_rescued_column_a_value_that_does_not_fit_breaks_its_row(
     text = '<rs><r><id>1</id><v u="x">5</v></r><r><id>2</id><v>x</v></r><r><id>3</id><v>1</v><v>2</v></r></rs>'
     assert source(XML, schema).put("a.xml", text).run().rows("id", "v") == [(1, 5), (2, None), (3, 2)]
     assert source({**XML, "mode": "DROPMALFORMED"}, schema).put("a.xml", text).run().rows("id", "v") == [(1, 5), (3, 2)]
-    source({**XML, "mode": "FAILFAST"}, schema).put("a.xml", text).fails("line 2", "MALFORMED_RECORD_IN_PARSING", "<v>x</v>")
+    source({**XML, "mode": "FAILFAST"}, schema).put("a.xml", text).fails("record 2", "MALFORMED_RECORD_IN_PARSING", "<v>x</v>")
 
 
 def test_entities_are_never_expanded_beyond_xmls_own(source: Make) -> None:

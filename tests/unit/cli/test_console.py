@@ -197,6 +197,13 @@ def test_records_that_were_left_out_are_not_said_to_be_kept():
     assert "kept" not in text
 
 
+def test_a_number_that_counts_records_is_not_called_a_line():
+    body = {"flow_name": "f", "source": "landing", "rescued": 1, "first_file": "/data/b.xml", "first_line": 2, "unit": "record"}
+    story = Story().flow("f", "STARTING").add("source_records", {**body, "corrupt": 3}, dataset="f", level="WARN")
+    told = "kept 3 broken records and 1 row with rescued values (first: /data/b.xml, record 2)"
+    assert told in text_of(summary(story.flow("f", "COMPLETED").tally(), UpdateState.COMPLETED))
+
+
 def test_unread_text_and_bytes_of_another_encoding_are_said_with_place_and_reason():
     story = Story().add("create_update", {"cause": "USER_ACTION"}).state("RUNNING").flow("orders_raw", "STARTING")
     place = {"flow_name": "main.shop.orders_raw", "source": "landing", "records": 9, "first_file": "file:/data/b.json", "first_line": 17}

@@ -54,7 +54,7 @@ def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | No
 
 
 def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str | None:
-    """Return file, line, text and fault of the first broken record of some files that hold nothing else; None where none is broken."""
+    """Return place, text and fault of the first broken record of some files that hold nothing else; None where none is broken."""
     from pyspark.sql.types import StringType
 
     reading = replace(spec, rescued_column=None, mode=NONE, explicit=True)
@@ -67,7 +67,8 @@ def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str 
                 line = abs((chunk.marks[at] if chunk.marks else None) or 0) % PASSED_OVER
                 fault = explained(spec, format, files.uri(inside), line) or format.fault_of(text)
                 shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-                return f"the first one is {files.uri(inside)}, line {line}: {shown!r}" + (f" ({fault})" if fault else "")
+                place = f"{files.uri(inside)}, {format.unit(spec.format_options)} {line}"
+                return f"the first one is {place}: {shown!r}" + (f" ({fault})" if fault else "")
     return None
 
 

@@ -102,6 +102,10 @@ class Format(ABC):
     conditions: ClassVar[str] = "NEW_FIELDS_IN_FILE"
     """The sub-condition that names unknown fields of this format."""
 
+    def unit(self, options: Mapping[str, Any]) -> str:
+        """What the numbers of records count with these options (of this format, by lower-case name): `line` or `record`."""
+        return "record" if self.typed else "line"
+
     def check(self, options: Mapping[str, Any]) -> str | None:
         """What is wrong with a combination of this format's options; None if nothing is."""
         return None

@@ -33,11 +33,18 @@ class UnknownFieldException(Exception):
     """A record has fields that the schema does not know. The text carries the vendor's phrase and our note (AL-6)."""
 
     def __init__(
-        self, blob: str, *, retry: bool, line: int, note: UnknownFieldNote, kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
+        self,
+        blob: str,
+        *,
+        retry: bool,
+        line: int,
+        note: UnknownFieldNote,
+        kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH",
+        unit: str = "line",
     ) -> None:
         shown = blob if len(blob) <= _BLOB_LIMIT else blob[:_BLOB_LIMIT] + "…"
         what = "unknown fields and type changes" if "WIDENED" in kind else "unknown fields"
-        location = f"{note.file}, line {line}" if line else note.file
+        location = f"{note.file}, {unit} {line}" if line else note.file
         super().__init__(
             f"[UNKNOWN_FIELD_EXCEPTION.{kind}] Encountered {what} during parsing: {shown}, "
             f"which can be fixed by an automatic retry: {str(retry).lower()}\n"

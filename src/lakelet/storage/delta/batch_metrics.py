@@ -25,7 +25,7 @@ KEY = "lakelet"
 """The key in a commit's user metadata under which Lakelet keeps what belongs to the batch."""
 
 
-_RARE = ("left_out", "passed_over", "undecodable", "reason")
+_RARE = ("left_out", "passed_over", "undecodable", "reason", "unit")
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class SourceRecords:
     `left_out`: those of the corrupt ones that are in no row, by `badRecordsPath` or the mode; a file that cannot be read counts as one.
     `passed_over`: lines or documents with text after their first JSON value, which is not read (FF-30).
     `undecodable`: lines with bytes that are not of the encoding; `reason` says which bytes the first of them has (FF-31).
+    `unit`: `record` where `first_line` is the number of a record, None for that of a line.
     """
 
     source: str
@@ -47,6 +48,7 @@ class SourceRecords:
     passed_over: int | None = 0
     undecodable: int | None = 0
     reason: str | None = None
+    unit: str | None = None
 
     @property
     def is_worth_telling(self) -> bool:
@@ -67,6 +69,7 @@ class SourceRecords:
             (self.passed_over or 0) + (other.passed_over or 0),
             (self.undecodable or 0) + (other.undecodable or 0),
             first.reason,
+            first.unit,
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -42,6 +42,10 @@ class JsonFormat(Format):
 
     name = "json"
     conditions = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
+
+    def unit(self, options: Mapping[str, Any]) -> str:
+        return "record" if options.get("multiline") else "line"
+
     options = (
         flag("allowBackslashEscapingAnyCharacter", False),
         flag("allowComments", False),

@@ -42,6 +42,10 @@ class XmlFormat(Format):
 
     name = "xml"
     conditions = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
+
+    def unit(self, options: Mapping[str, Any]) -> str:
+        return "record"
+
     options = (
         text("rowTag"),
         ratio("samplingRatio", 1.0),
