@@ -22,8 +22,8 @@ from lakelet.language.model import Dataset, Definitions, Expectation, Flow, Hook
 from lakelet.language.sql_text.tokens import adjacent
 from lakelet.language.targets import idle_sinks, target_problems
 
-_NUMBERS = {1: "two", 2: "three", 3: "four"}
-"""How many definitions there are, by the number of those before the last one."""
+_NUMBERS = {2: "two", 3: "three", 4: "four"}
+"""Numbers of definitions in words."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class Registry:
         self._datasets: dict[str, list[Dataset]] = {}
         self._flows: dict[str, list[tuple[int, Flow]]] = {}  # with the number of the dataset's definition that it came with
         self._hooks: list[Hook] = []
+        self._doubled: dict[str, LakeletError] = {}  # by the key of a dataset with several definitions
 
     def resolve(self, text: str, where: Location) -> TableName:
         """Full name meant by `text`. Raises ARGUMENT_INVALID if it is none."""
@@ -79,19 +80,26 @@ class Registry:
             remember_secrets(settings)
         known = self._datasets.setdefault(dataset.name.key, [])
         if known:
-            places = " and ".join(f"in {place}" for place in (*(one.where for one in known), dataset.where))
-            self.errors.append(
-                LakeletError(
-                    "DUPLICATE_DATASET",
-                    f"{_NUMBERS.get(len(known), 'several')} definitions carry the name {dataset.name}",
-                    where=dataset.where,
-                    dataset=str(dataset.name),
-                    why=f"it is defined {places}",
-                    todo="Rename or delete one of them. None counts until then; the rows of a table that is there stay as they are.",
-                )
-            )
+            self._report_doubled([*known, dataset])
         known.append(replace(dataset, expectations=()))
         self.add_expectations(dataset.name, dataset.expectations)
+
+    def _report_doubled(self, definitions: Sequence[Dataset]) -> None:
+        """One error for all definitions of a name: a further one replaces the error about those before it."""
+        first, second = definitions[:2]
+        places = [f"in {definition.where}" for definition in definitions]
+        error = LakeletError(
+            "DUPLICATE_DATASET",
+            f"{_NUMBERS.get(len(definitions), len(definitions))} definitions carry the name {first.name}",
+            where=second.where,
+            dataset=str(first.name),
+            why=f"it is defined {', '.join(places[:-1])} and {places[-1]}",
+            todo="Rename or delete all but one of them. None counts until then; the rows of a table that is there stay as they are.",
+        )
+        if first.name.key in self._doubled:
+            self.errors.remove(self._doubled[first.name.key])
+        self._doubled[first.name.key] = error
+        self.errors.append(error)
 
     def add_expectations(self, name: TableName, expectations: Sequence[Expectation]) -> None:
         """Add rules to a dataset that is already there; names are unique per dataset (EP-6)."""

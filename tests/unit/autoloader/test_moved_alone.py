@@ -1,4 +1,4 @@
-"""Streams without a project whose folders are moved: the files are known as seen from the state (docs/decisions/0081-moved-streams-alone.md)."""
+"""Streams without a project that are moved: files are known as seen from the state (docs/decisions/0081-moved-streams-alone.md)."""
 
 from __future__ import annotations
 

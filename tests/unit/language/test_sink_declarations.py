@@ -156,6 +156,18 @@ def test_names_are_unique_across_datasets_and_sinks():
     assert [e.code for e in registry.errors] == ["DUPLICATE_DATASET"]
 
 
+def test_all_definitions_of_a_name_are_one_error_that_lists_their_places():
+    def other():
+        api.DP["create_streaming_table"]("t")
+
+    registry, _ = declared(*[lambda: api.DP["create_streaming_table"]("s")] * 2, other, lambda: api.DP["create_sink"]("S", "noop"), other)
+    s, t = (error for error in registry.errors if error.code == "DUPLICATE_DATASET")
+    assert s.what.startswith("three definitions")
+    assert s.why.count("test_sink_declarations.py, line") == 3
+    assert t.what.startswith("two definitions")
+    assert t.why.count("test_sink_declarations.py, line") == 2
+
+
 def test_what_a_target_cannot_take_is_refused():
     registry, _ = declared(
         lambda: api.DP["create_sink"]("lake", "delta", {"path": "/x"}),
