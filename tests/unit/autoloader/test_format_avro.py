@@ -86,10 +86,42 @@ def test_unions_of_several_types_are_structs_of_members(make: Make) -> None:
 
 def test_schemas_without_columns_in_spark_are_refused(make: Make) -> None:
     recursive = record(next=["null", "r"])
+    with pytest.raises(LakeletError, match="NOT_SUPPORTED_YET"):
+        make().put("a.avro", avro(recursive, {"next": None})).types()
     ambiguous = record(u=["int", "long", "string"])
-    for schema, value in ((recursive, {"next": None}), (ambiguous, {"u": 1})):
-        with pytest.raises(LakeletError, match="NOT_SUPPORTED_YET"):
-            make().put("a.avro", avro(schema, value)).types()
+    with pytest.raises(LakeletError, match="NOT_SUPPORTED_YET"):
+        make({"avroSchema": json.dumps(ambiguous)}).put("a.avro", avro(ambiguous, {"u": 1})).types()
+
+
+def test_FF25_branches_of_one_python_type_are_told_apart(make: Make) -> None:
+    colour, pair = {"type": "enum", "name": "colour", "symbols": ["RED"]}, {"type": "fixed", "name": "pair", "size": 2}
+    schema = record(n=["int", "null", "long", "string"], f=["double", "float", "boolean"], e=["string", colour], x=["bytes", pair])
+    maps = {"type": "map", "values": ["int", "long", "string"]}
+    schema["fields"] += record(o=[maps, {"type": "record", "name": "in", "fields": [{"name": "k", "type": "int"}]}])["fields"]
+    first = {"n": 2**40, "f": 1.5, "e": "text", "x": b"abc", "o": {"m": "RED"}}
+    one = make().put(
+        "a.avro", avro(schema, first, {"n": 7, "f": True, "e": ("colour", "RED"), "x": ("pair", b"ab"), "o": ("in", {"k": 1})})
+    )
+    one.run()
+    assert one.types()["n"] == "struct<member0:int,member1:bigint,member2:string>"
+    long_, int_ = one.batches[0]
+    assert (long_["n"]["member1"], int_["n"]["member0"]) == (2**40, 7)
+    assert (long_["f"]["member0"], int_["f"]["member2"]) == (1.5, True)
+    assert (long_["e"], int_["e"]) == ({"member0": "text", "member1": None}, {"member0": None, "member1": "RED"})
+    assert (long_["x"], int_["x"]) == ({"member0": b"abc", "member1": None}, {"member0": None, "member1": b"ab"})
+    assert dict(long_["o"]["member0"])["m"]["member2"] == "RED"
+    assert int_["o"] == {"member0": None, "member1": {"k": 1}}
+
+
+def test_PA3_a_text_that_is_not_utf8_has_the_replacement_character(make: Make) -> None:
+    content = avro(record(s="string"), {"s": "a"}).replace(b"\x02\x04\x02a", b"\x02\x04\x02\xff")
+    assert make().put("a.avro", content).run().last()["s"] == "\ufffd"
+
+
+def test_AL19_records_before_a_damage_are_there_where_damaged_files_are_passed_over(make: Make) -> None:
+    content = avro(record(id="long"), {"id": 1}, {"id": 2}) + b"\n"
+    assert make({"ignoreCorruptFiles": "true"}).put("a.avro", content).run().rows("id") == [1, 2]
+    make().put("a.avro", content).fails("FAILED_READ_FILE")
 
 
 def test_11_3_empty_records_are_rescued_and_stop_nothing(make: Make) -> None:
@@ -146,7 +178,7 @@ def test_rebase_modes(make: Make, mode: str, day: datetime.date) -> None:
 
 
 def test_FF20_a_file_with_none_of_the_columns_has_all_its_rows(make: Make) -> None:
-    one = make(schema="id INT").put("a.avro", avro(record(ID="long"), {"ID": 1}, {"ID": 2})).run()
+    one = make(schema="id INT").put("a.avro", avro(record(other="long"), {"other": 1}, {"other": 2})).run()
     assert one.rows("id") == [None, None]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import Files
@@ -86,25 +85,29 @@ def _plan(spec: ReaderSpec, writer: Any) -> Plan:
 
 
 def _batches(blocks: Any, plan: Plan) -> Iterator[list[Any]]:
-    """Decoded records. Raises ValueError for whatever a damaged file makes of the library."""
-    records = _records(blocks, plan)
-    while True:
-        try:
-            found = list(islice(records, _ROWS))
-        except Exception as error:  # fastavro raises whatever a broken block leads to: EOFError, IndexError, struct.error, zlib.error
-            raise ValueError(f"{type(error).__name__}: {error}") from None
-        if not found:
-            return
+    """Decoded records, also those before a damage. Raises ValueError for whatever a damaged file makes of the library."""
+    records, found = _records(blocks, plan), []
+    try:
+        for record in records:
+            found.append(record)
+            if len(found) == _ROWS:
+                yield found
+                found = []
+    except Exception as error:  # fastavro raises whatever a broken block leads to: EOFError, IndexError, struct.error, zlib.error
+        if found:
+            yield found
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    if found:
         yield found
 
 
 def _records(blocks: Any, plan: Plan) -> Iterator[Any]:
     decode = fastavro().schemaless_reader
-    names = {"return_named_type": plan.named, "return_named_type_override": plan.named}
+    named = {"return_named_type": plan.named, "return_named_type_override": plan.named}
     for block in blocks:
         content = block.bytes_
         for _ in range(block.num_records):
-            yield decode(content, plan.writer, plan.wanted, **names)
+            yield decode(content, plan.writer, plan.wanted, handle_unicode_errors="replace", **named)
 
 
 __all__ = ["AvroFormat", "AvroReader"]

@@ -35,6 +35,7 @@ _LOGICAL = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
+_WIDTHS = {frozenset(["int", "long"]): pa.int64(), frozenset(["float", "double"]): pa.float64()}
 _PYTHON = {
     "boolean": (bool,),
     "int": (int,),
@@ -46,6 +47,8 @@ _PYTHON = {
     "array": (list,),
     "map": (dict,),
 }
+_MEMBER = "lakelet-member"
+"""Logical type of a branch without a name: fastavro returns a value of it together with the branch, by `_member`."""
 _NAMED = {"record": (dict,), "error": (dict,), "enum": (str,), "fixed": (bytes,)}
 
 
@@ -76,12 +79,15 @@ class Plan:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(records), pa.struct([])))
 
 
-def parsed_schema(schema: Any) -> Any:
-    """The schema without logical types, for fastavro. Raises ValueError for what is not a schema of a record."""
+def parsed_schema(schema: Any, *, marked: bool = False) -> Any:
+    """The schema without logical types, for fastavro. `marked`: branches of unions are marked.
+
+    Raises ValueError for what is not a schema of a record.
+    """
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ValueError("it is not a record")
     try:
-        return fastavro().parse_schema(_stripped(schema))
+        return fastavro().parse_schema(_stripped(schema, marked))
     except LakeletError:
         raise
     except Exception as problem:  # fastavro has several error classes of its own
@@ -93,32 +99,50 @@ def plan_of(writer: Any, wanted: Any | None) -> Plan:
     target = writer if wanted is None else fastavro().parse_schema(wanted)  # parsed schemas have full names only
     if not isinstance(target, dict) or target.get("type") != "record":
         raise _refused("its records have no fields")
-    types = _Types()
+    types = _Types(marked=wanted is None)
     found = [(field["name"], *types.of(field["type"])) for field in types.fields_of(target)]
     schema = pa.schema([(name, arrow) for name, arrow, _ in found])
     target_schema = None if wanted is None else parsed_schema(wanted)
-    return Plan(parsed_schema(writer), target_schema, schema, [change for _, _, change in found], types.named)
+    return Plan(parsed_schema(writer, marked=wanted is None), target_schema, schema, [change for _, _, change in found], types.named)
 
 
-def _stripped(schema: Any) -> Any:
+def _stripped(schema: Any, marked: bool) -> Any:
     """A copy without logical types and without what fastavro notes in parsed schemas."""
     if isinstance(schema, list):
-        return [_stripped(branch) for branch in schema]
+        branches = [_stripped(branch, marked) for branch in schema]
+        kept = [branch for branch in branches if _kind(branch) != "null"]
+        return [_marked(branch, kept) if marked and _is_struct(kept) else branch for branch in branches]
     if isinstance(schema, dict):
         kept = {
             key: value for key, value in schema.items() if not key.startswith("__") and key not in ("logicalType", "precision", "scale")
         }
-        inner = {key: _stripped(kept[key]) for key in ("type", "items", "values") if key in kept}
+        inner = {key: _stripped(kept[key], marked) for key in ("type", "items", "values") if key in kept}
         if "fields" in kept:
-            inner["fields"] = [{**field, "type": _stripped(field["type"])} for field in kept["fields"]]
+            inner["fields"] = [{**field, "type": _stripped(field["type"], marked)} for field in kept["fields"]]
         return {**kept, **inner}
     return schema
+
+
+def _marked(branch: Any, kept: Sequence[Any]) -> Any:
+    if _kind(branch) not in _PYTHON:
+        return branch
+    return {**(branch if isinstance(branch, dict) else {"type": branch}), "logicalType": _MEMBER, "member": kept.index(branch)}
+
+
+def _member(value: Any, writer: Any = None, reader: Any = None) -> tuple[int, Any]:
+    return writer["member"], value
+
+
+def _is_struct(branches: Sequence[Any]) -> bool:
+    """Whether a union with these branches, null apart, is a struct: not where it has one, or takes numbers of two widths."""
+    return len(branches) > 1 and (not all(isinstance(one, str) for one in branches) or frozenset(branches) not in _WIDTHS)
 
 
 class _Types:
     """Translates one schema; knows the named types that it has passed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, marked: bool) -> None:
+        self._marked = marked
         self._known: dict[str, Any] = {}
         self._open: list[str] = []
         self.named = False
@@ -181,22 +205,16 @@ class _Types:
             return pa.null(), None
         if len(kept) == 1:
             return self.of(kept[0])
-        kinds = [_kind(branch) for branch in kept]
-        plain = all(isinstance(branch, str) for branch in kept)
-        if plain and set(kinds) == {"int", "long"}:
-            return pa.int64(), None
-        if plain and set(kinds) == {"float", "double"}:
-            return pa.float64(), None
-        return self._members_of(kept)
+        return self._members_of(kept) if _is_struct(kept) else (_WIDTHS[frozenset(kept)], None)
 
     def _members_of(self, branches: Sequence[Any]) -> tuple[Any, Change | None]:
-        """A struct with one field per branch; which one a value belongs to must follow from its Python type or its name."""
+        """A struct with one field per branch; which one a value belongs to must follow from its mark, its name or its Python type."""
         found = [self.of(branch) for branch in branches]
         names = [self._name(branch) for branch in branches]
         several = sum(name is not None for name in names) > 1
         tests = [
-            (name, ()) if several and name is not None else (None, self._types(branch))
-            for branch, name in zip(branches, names, strict=True)
+            (name, ()) if several and name is not None else (at, ()) if self._marked and name is None else (None, self._types(branch))
+            for at, (branch, name) in enumerate(zip(branches, names, strict=True))
         ]
         if len(set(tests)) < len(tests):
             raise _refused("a union has branches that cannot be distinguished: " + ", ".join(_kind(branch) for branch in branches))
@@ -274,4 +292,6 @@ def fastavro() -> Any:
             "Avro files are read with the Python package fastavro, which is not installed here",
             todo="Install the extra: pip install 'lakelet[avro]' (on a cluster: in the Python environment of its workers too).",
         ) from None
+    for kind in _PYTHON:
+        library.read.LOGICAL_READERS[f"{kind}-{_MEMBER}"] = _member
     return library
