@@ -18,6 +18,7 @@ from lakelet.autoloader.settings import (
     SAMPLE_BYTES,
     SAMPLE_FILES,
     TYPED_FOLDERS,
+    case_matters,
     check_settings,
     is_on,
     option_defaults,
@@ -188,6 +189,12 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         what = f"option prefersDecimal cannot be false with cloudFiles.schemaEvolutionMode {mode}"
         raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=spec.where)
     zone = plain["timezone"]
+    rescued = _rescued_column(
+        plain["rescueddatacolumn"] or cloud["rescueddatacolumn"],
+        mode=mode,
+        explicit=explicit or bool(format_options.get("singlevariantcolumn")),
+        declared=spec.schema,
+    )
     return ReaderSpec(
         path=spec.path,
         state="",
@@ -195,16 +202,11 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         format_options=format_options,
         mode=mode,
         explicit=explicit,
-        rescued_column=_rescued_column(
-            plain["rescueddatacolumn"] or cloud["rescueddatacolumn"],
-            mode=mode,
-            explicit=explicit or bool(format_options.get("singlevariantcolumn")),
-            declared=spec.schema,
-        ),
+        rescued_column=rescued,
         corrupt_column=plain["columnnameofcorruptrecord"],
         record_mode=plain["mode"],
         bad_records=plain["badrecordspath"],
-        case_sensitive=plain["readercasesensitive"],
+        case_sensitive=plain["readercasesensitive"] and (rescued is not None or not format.folds_names or case_matters(confs)),
         infer_types=cloud["infercolumntypes"] or explicit,
         time_zone=zone,
         file_path_in_rescued=is_on(confs, PATH_IN_RESCUED),

@@ -119,6 +119,11 @@ def is_on(settings: Mapping[str, str], key: str) -> bool:
     return settings.get(key, "true").strip().lower() != "false"
 
 
+def case_matters(settings: Mapping[str, str]) -> bool:
+    """Whether names that differ by case only are different names for Spark, which is not its default."""
+    return settings.get(_CASE, "").strip().lower() == "true"
+
+
 def check_settings(
     format: str, settings: Mapping[str, str], given: Collection[str], *, inferred: bool, where: Location | None
 ) -> list[str]:
@@ -138,6 +143,6 @@ def check_settings(
             todo = f'Set it to {only} for the dataset: spark_conf={{"{key}": "{only}"}}.'
             raise LakeletError("NOT_SUPPORTED_YET", what, where=where, todo=todo)
         notices.append(f"setting {key} = {value} has no effect on files of format {format}: they are read as with {only}")
-    if inferred and settings.get(_CASE, "").strip().lower() == "true":
+    if inferred and case_matters(settings):
         notices.append(f"setting {_CASE} = true has no effect on inferred columns: names that differ by case only are one column")
     return notices

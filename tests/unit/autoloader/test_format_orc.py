@@ -132,3 +132,19 @@ def test_D10_damaged_and_empty_files(make: Make) -> None:
 def test_mergeSchema_is_told_to_have_no_effect(make: Make) -> None:
     (notice,) = make("a BIGINT", {"mergeSchema": "true"}).open().notices
     assert "mergeSchema" in notice
+
+
+def test_FF26_a_moment_out_of_range_stops_only_where_its_column_is_read(make: Make) -> None:
+    moments = pa.array([datetime.datetime(1500, 1, 1), datetime.datetime(2024, 1, 1)], pa.timestamp("us"))
+    file = content(id=[1, 2], t=moments, day=[datetime.date(1500, 1, 1), None])
+    one = make(fields(id=t.LongType(), day=t.DateType())).put("a.orc", file).run()
+    assert one.rows("id", "day") == [(1, datetime.date(1500, 1, 1)), (2, None)]
+    assert make(fields(none=t.LongType())).put("a.orc", file).run().rows("none") == [None, None]
+    make(fields(t=t.TimestampType())).put("a.orc", file).fails("FAILED_READ_FILE", "before 1677-09-21")
+    assert make(fields(t=t.TimestampType()), {"ignoreCorruptFiles": "true"}).put("a.orc", file).run().rows("t") == []
+
+
+def test_FF20_a_name_with_a_dot_is_no_path(make: Make) -> None:
+    nested = pa.array([{"b": 1}], pa.struct([("b", pa.int64())]))
+    file = content(**{"a": nested, "a.b": [2], "c": [3]})
+    assert make(fields(**{"a.b": t.LongType(), "c": t.LongType()})).put("a.orc", file).run().rows("a.b", "c") == [(2, 3)]

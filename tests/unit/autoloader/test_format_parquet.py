@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import types as t
 
 from autoloading import Program, parquet, rescued
 from lakelet.autoloader.formats.typed.arrow_json import json_texts
@@ -409,3 +410,18 @@ def test_options_are_read_or_told(make: Make) -> None:
         make({"datetimeRebaseMode": "no"}).open()
     with pytest.raises(LakeletError, match="NOT_SUPPORTED_YET"):
         make(hinted("v VARIANT")).open()
+
+
+def test_FS33_without_a_rescued_column_another_spelling_fills_its_column_as_in_sparks_reader(make: Make) -> None:
+    inner = pa.array([{"P": 1}], pa.struct([("P", pa.int64())]))
+    file = parquet(ID=pa.array([1], pa.int64()), O=inner)
+    struct = t.StructType([t.StructField("p", t.LongType())])
+    kinds = t.StructType([t.StructField("id", t.LongType()), t.StructField("o", struct)])
+    assert make(schema=kinds).put("a.parquet", file).run().rows("id", "o") == [(1, {"p": 1})]
+    exact = make(schema=kinds)
+    exact.confs = {"spark.sql.caseSensitive": "true"}
+    assert exact.put("a.parquet", file).run().rows("id", "o") == [(None, None)]
+    row = make({"rescuedDataColumn": "_r"}, kinds).put("a.parquet", file).run().last()
+    assert (row["id"], rescued(row["_r"])) == (None, {"ID": 1, "O": {"P": 1}})
+    both = make(schema=kinds).put("a.parquet", parquet(ID=pa.array([1], pa.int64()), id=pa.array([2], pa.int64())))
+    assert both.run().rows("id") == [2]

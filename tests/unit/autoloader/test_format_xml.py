@@ -184,6 +184,30 @@ def test_FF19_an_element_without_content_is_a_struct_without_values(source: Make
     assert (dict(second["m"]), rescued(second["_rescued_data"])) == ({"a": 5}, {"m": {"a": {"_k": "1"}}})
 
 
+def test_FF55_an_empty_nullValue_makes_null_of_a_text_without_content_and_no_null_of_a_struct(source: Make) -> None:
+    kinds = "s STRING, o STRUCT<p: STRING, _x: STRING>, l ARRAY<STRUCT<p: STRING>>, a ARRAY<STRING>, e STRUCT<_VALUE: STRING>"
+    one = source({**TYPED, "nullValue": "", "cloudFiles.schemaHints": kinds})
+    one.put("a.xml", '<rs><r><s/><o/><l/><a/><a>1</a><e> </e></r><r><s x="1"/><o x=""><p/></o></r></rs>').run()
+    first, second = one.batches[-1]
+    assert (first["s"], first["o"], first["l"]) == (None, {"p": None, "_x": None}, [{"p": None}])
+    assert (first["a"], first["e"]) == ([None, "1"], {"_VALUE": None})
+    assert (second["s"], second["o"]) == (None, {"p": None, "_x": None})
+
+
+def test_FF55_blanks_alone_are_a_text_of_a_text_column_and_none_of_a_struct(source: Make) -> None:
+    kinds = "s STRING, e STRUCT<_VALUE: STRING, _x: STRING>"
+    one = source({**TYPED, "ignoreSurroundingSpaces": "false", "cloudFiles.schemaHints": kinds})
+    one.put("a.xml", '<rs><r><s> </s><e> </e></r><r><s x="1"> \n</s><e x="1"> a </e></r></rs>').run()
+    first, second = one.batches[-1]
+    assert (first["s"], first["e"]) == (" ", {"_VALUE": None, "_x": None})
+    assert (second["s"], second["e"]) == (" \n", {"_VALUE": " a ", "_x": "1"})
+
+
+def test_FF55_spaces_of_unicode_are_a_part_of_the_text(source: Make) -> None:
+    one = source(XML, "s STRING").put("a.xml", "<rs><r><s> \u00a0a\u2003 </s></r><r><s>&#160;</s></r></rs>").run()
+    assert [row["s"] for row in one.batches[0]] == ["\u00a0a\u2003", "\u00a0"]
+
+
 def test_unknown_elements_and_attributes_evolve_or_are_rescued(source: Make) -> None:
     new = '<rs><r new="1"><n>2</n><l>a</l><l>b</l><o><x>1</x></o></r></rs>'
     one = source(TYPED).put("a.xml", "<rs><r><n>1</n></r></rs>").run().put("b.xml", new)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from autoloading import INFER, Program, parquet
+from autoloading import INFER, Program, parquet, rescued
 from lakelet.autoloader.options import Options, parse_options
 from lakelet.autoloader.settings import BINARY_AS_STRING, LOCAL_TIMESTAMPS, NANOS_AS_LONG, NO_LOCAL_PARQUET
 from lakelet.autoloader.spec import SourceSpec
@@ -88,6 +88,14 @@ def test_AL4_a_parquet_column_keeps_its_stored_type_when_settings_change(make: C
         assert (row["b"], row["n"], row["s"]["b"], row["_rescued_data"]) == ("x", 7, "x", None)
     one.put("new.parquet", parquet(**columns, more=pa.array([b"y"]))).stops()
     assert one.types() == {**expected, "more": "string", "_rescued_data": "string"}
+
+
+def test_AL4_bytes_that_are_no_utf8_are_texts_as_they_are_and_replaced_in_the_rescued_column(make: Callable[..., Program]) -> None:
+    one = make("parquet", **{"cloudFiles.schemaHints": "n INT"})
+    one.confs = {BINARY_AS_STRING: "true"}
+    one.put("a.parquet", parquet(b=pa.array([b"a\xff"]), n=pa.array([b"b\xfe"]))).run()
+    assert one.last()["b"] == "a\ufffd"
+    assert (one.last()["n"], rescued(one.last()["_rescued_data"])) == (None, {"n": "b\ufffd"})
 
 
 def test_AL4_settings_made_later_change_no_stored_type_but_that_of_new_columns(make: Callable[..., Program]) -> None:

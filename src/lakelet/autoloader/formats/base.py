@@ -99,6 +99,8 @@ class Format(ABC):
     """Whether a schema can be inferred from files (orc: no)."""
     typed: ClassVar[bool] = False
     """Whether files carry their own types (parquet, avro, orc), so that `inferColumnTypes` makes no difference."""
+    folds_names: ClassVar[bool] = False
+    """Whether Spark's reader finds a column by a name in another case, unless `spark.sql.caseSensitive` is on."""
     conditions: ClassVar[str] = "NEW_FIELDS_IN_FILE"
     """The sub-condition that names unknown fields of this format."""
 

@@ -264,18 +264,18 @@ def fetch_jars(fetched: Fetched | None = None) -> Jars:
 
     `fetched` is called a few times a second.
     """
-    _fetch("Delta's jars", _DELTA, fetched)
+    fetch("Delta's jars", _DELTA, fetched)
     return jars()
 
 
 def fetch_s3_jars() -> tuple[Path, ...]:
     """Get the three jars for `s3a://` into the cache and return them. Raises like `fetch_jars`."""
-    _fetch("The jars for s3a", _S3)
+    fetch("The jars for s3a", _S3)
     return s3_jars()
 
 
-def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetched | None = None) -> None:
-    """Get jars into the cache.
+def fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetched | None = None) -> None:
+    """Get jars into the cache: name of each → group, module and version. Raises JARS_MISSING with Ivy's reason.
 
     Uses the Ivy that pyspark ships (one small Java process, no Spark), which looks in its default repositories or, when `LAKELET_MAVEN`
     holds a repository URL, only there. Each jar appears in the cache whole or not at all.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from tests.spark.autoloader.parity.combinations import Grid, Part
@@ -273,6 +274,32 @@ ORC: Grid = {
     "merge": PARQUET["merge"],
     **SETTINGS,
 }
+_AVRO_SETTING = "spark.sql.avro.datetimeRebaseModeInRead"
+_AVRO_FIELDS = [{"name": "id", "type": ["null", "long"], "default": None}, {"name": "s", "type": "string", "default": "none"}]
+AVRO: Grid = {
+    "schema": {
+        "": Part(schema=f"{_COLUMNS}, a ARRAY<BIGINT>, o STRUCT<k: BIGINT, s: STRING>, m MAP<STRING, BIGINT>, x BINARY"),
+        "other-types": Part(
+            schema="id INT, d FLOAT, s BINARY, t TIMESTAMP_NTZ, n DECIMAL(12,3), u STRUCT<member0: BIGINT, member1: STRING>, "
+            "o STRUCT<k: INT, s: STRING, more: BOOLEAN>"
+        ),
+        "string-columns": Part(schema="id STRING, d STRING, s STRING"),
+        **_TYPED_INFERRED,
+    },
+    "rescue": PARQUET["rescue"],
+    "rebase": {
+        "": Part(),
+        **{f"rebase={mode}": Part(options={"datetimeRebaseMode": mode}) for mode in ("LEGACY", "CORRECTED", "EXCEPTION")},
+        **{f"rebase-setting={mode}": Part(settings={_AVRO_SETTING: mode}) for mode in ("LEGACY", "CORRECTED")},
+    },
+    "damage": _DAMAGE,
+    "merge": PARQUET["merge"],
+    "schema of reading": {
+        "": Part(),
+        "avroSchema": Part(options={"avroSchema": json.dumps({"type": "record", "name": "row", "fields": _AVRO_FIELDS})}),
+    },
+    **SETTINGS,
+}
 TEXT: Grid = {
     "schema": {"": Part(), "declared": Part(schema="value STRING")},
     "whole": {"": Part(), "wholeText": Part(options={"wholetext": "true"})},
@@ -294,6 +321,7 @@ GRIDS: Mapping[str, tuple[str, Grid]] = {
     "xml inferred": ("xml", XML_INFERRED),
     "parquet": ("parquet", PARQUET),
     "orc": ("orc", ORC),
+    "avro": ("avro", AVRO),
     "text": ("text", TEXT),
     "binaryFile": ("binaryFile", BINARY),
 }

@@ -17,8 +17,9 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from lakelet.autoloader.spec import LINE_INTERNAL
+from lakelet.spark.launch.environment import SPARK_VERSION, cache_folder, fetch
 from tests.autoloading import Program
-from tests.spark.autoloader.parity import text_files, typed_files
+from tests.spark.autoloader.parity import avro_files, text_files, typed_files
 from tests.spark.autoloader.parity.combinations import Reading
 
 Row = Mapping[str, Any]
@@ -71,6 +72,7 @@ _TEXT = {"json": text_files.JSON, "csv": text_files.CSV, "xml": text_files.XML, 
 _BYTES: Mapping[str, Callable[[], dict[str, bytes]]] = {
     "parquet": typed_files.parquet_files,
     "orc": typed_files.orc_files,
+    "avro": avro_files.avro_files,
     "binaryFile": typed_files.binary_files,
 }
 
@@ -78,6 +80,15 @@ _BYTES: Mapping[str, Callable[[], dict[str, bytes]]] = {
 @cache
 def _typed(format: str) -> dict[str, bytes]:
     return _BYTES[format]()
+
+
+def avro_jar() -> Path:
+    """Spark's reader of Avro, which pyspark does not hold; fetched once. Raises JARS_MISSING."""
+    module = "spark-avro_2.13"
+    jar = cache_folder() / "jars" / f"{module}-{SPARK_VERSION}.jar"
+    if not jar.exists():
+        fetch("Spark's reader of Avro", {jar.name: ("org.apache.spark", module, SPARK_VERSION)})
+    return jar
 
 
 class Laboratory:
@@ -92,6 +103,10 @@ class Laboratory:
         self._known: dict[tuple[str, Reading, str], Outcome] = {}
         self._alone: set[tuple[str, Reading]] = set()
         self._runs = count()
+
+    def learn_avro(self) -> None:
+        """Let Spark read Avro. Raises JARS_MISSING."""
+        self.spark.sql(f"ADD JAR '{avro_jar()}'")
 
     def spark_reads(self, reading: Reading, kind: str) -> Outcome:
         return self._answer("spark", reading, kind, self._spark)

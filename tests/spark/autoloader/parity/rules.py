@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
-from tests.spark.autoloader.parity import text_files
+from tests.spark.autoloader.parity import text_files, typed_files
 from tests.spark.autoloader.parity.combinations import Reading
 from tests.spark.autoloader.parity.laboratory import Failure, Laboratory, Outcome, Table
 
@@ -293,22 +293,66 @@ def _broken_ones_have_no_values(ask: Ask, reading: Reading, kind: str) -> Outcom
     return Table(found.types, tuple(rows))
 
 
-_HAS_BAD_BYTES = 1
-"""Which record of the kind bad-bytes of XML."""
+def xml_lines(reading: Reading, kind: str) -> list[bytes]:
+    """The lines of an XML file; none of UTF-16, which Spark is asked for in UTF-8."""
+    if reading.charset.startswith(("utf-16", "utf-32")):
+        return []
+    plain = reading.charset.removesuffix("-bom")
+    return [line if isinstance(line, bytes) else line.encode(plain, "replace") for line in text_files.XML[kind]]
 
 
-def _bad_bytes_break_their_record(ask: Ask, reading: Reading, kind: str) -> Outcome:
-    found = ask(with_options(reading, "mode"), kind)
+def is_foreign(reading: Reading, line: bytes) -> bool:
+    """Whether some bytes are not of the encoding that the reader takes."""
+    return "\ufffd" in line.decode(reading.get("encoding") or reading.get("charset") or "utf-8", "replace")
+
+
+def _foreign_bytes_break_their_record(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """Of the other records what Spark's older parser reads, which shows such bytes by a replacement character."""
+    found = _one_by_one(ask, with_options(reading, "mode"), kind)
     if isinstance(found, Failure):
         return found
-    if reading.get("mode") == "FAILFAST":
+    records = [line for line in xml_lines(reading, kind) if line.startswith(f"<{reading.get('rowTag')}>".encode())]
+    broken = [is_foreign(reading, line) for line in records]
+    if reading.get("mode") == "FAILFAST" and any(broken):
         return Failure("FAILED_READ_FILE")
     if reading.schema is None:  # a broken record says nothing of columns
-        found = found.of(name for name in found.types if name != "s")
-    rows, text = list(found.rows), b"".join(text_files.XML[kind][_HAS_BAD_BYTES + 1 : _HAS_BAD_BYTES + 2]).decode("utf-8", "replace")
-    broken = {name: text if name == corrupt_name(reading) else None for name in found.types}
-    rows[_HAS_BAD_BYTES : _HAS_BAD_BYTES + 1] = [] if reading.get("mode") == "DROPMALFORMED" else [broken]
+        good = b"".join(line for line, foreign in zip(records, broken, strict=True) if not foreign).decode("utf-8")
+        found = found.of(name for name in found.types if name == corrupt_name(reading) or f"<{name}>" in good)
+    rows = []
+    for row, line, foreign in zip(found.rows, records, broken, strict=True):
+        text = line.decode("utf-8", "replace")
+        if not foreign:
+            rows.append(row)
+        elif reading.get("mode") != "DROPMALFORMED":
+            rows.append({name: text if name == corrupt_name(reading) else None for name in found.types})
     return Table(found.types, tuple(rows))
+
+
+def _text_of_the_record(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """The text is that which Spark's older parser gives, which reads record by record."""
+    found, texts, name = ask(reading, kind), _one_by_one(ask, reading, kind), corrupt_name(reading)
+    if isinstance(found, Failure) or isinstance(texts, Failure) or not any(row[name] for row in found.rows):
+        return found
+    rows = zip(found.rows, texts.rows, strict=True)
+    return Table(found.types, tuple({**row, name: text[name]} if row[name] is not None else row for row, text in rows))
+
+
+def _misfits_are_alone(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """A struct has what Spark gives it where the values that do not fit are empty; an array only beside a rescued column."""
+    found, fits = ask(reading, kind), ask(reading, "empty-nested")
+    if isinstance(found, Failure) or isinstance(fits, Failure) or len(found.rows) < len(fits.rows):
+        return found
+    parted = [name for name, what in found.types.items() if what.startswith(("struct", "array")[: 1 + reading.rescues])]
+    rows = zip(found.rows, fits.rows, strict=True)
+    return Table(found.types, tuple({**row, **{name: fit[name] for name in parted if row[name] is None}} for row, fit in rows))
+
+
+def _misfits_may_come_first(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found, name = ask(reading, "misfit-last"), corrupt_name(reading)
+    if isinstance(found, Failure) or name not in found.types:
+        return found
+    texts = {str(one): str(other) for one, other in zip(text_files.XML["misfit-last"], text_files.XML[kind], strict=True)}
+    return Table(found.types, tuple({**row, name: texts.get(row[name], row[name])} for row in found.rows))
 
 
 def _rounded_ones_are_rescued(ask: Ask, reading: Reading, kind: str) -> Outcome:
@@ -329,14 +373,33 @@ def digits_behind_point(text: str | None) -> int:
     return 0
 
 
+_BYTES = "spark.sql.parquet.binaryAsString"
+
+
 def _nothing_is_cast(ask: Ask, reading: Reading, kind: str) -> Outcome:
-    own = ask(replace(reading, schema=None), kind)
+    """The wanted columns with the types that they have in the file, of which those of another type are left out afterwards."""
+    inferring = _inferring(reading)
+    own = ask(inferring, kind)
     if isinstance(own, Failure):
         return ask(reading, kind)
     types = {name: simple(what, reading) for name, what in columns_of(reading.schema or "").items()}
-    have = {name: tree(what) for name, what in own.types.items()}
-    rows = [{name: fitting(row.get(name), have.get(name), tree(what)) for name, what in types.items()} for row in own.rows]
+    found_as = {name if reading.rescues else name.lower(): what for name, what in own.types.items()}
+    have = {name: found_as[name] for name in types if name in found_as}
+    if _BYTES in dict(reading.settings):  # bytes are texts for this setting, and bytes where they are declared so
+        have |= {name: "binary" for name, what in have.items() if what == "string" and types[name] == "binary"}
+    found = ask(replace(inferring, options=reading.options, schema=declared(have or {"no such column": "string"})), kind)
+    if isinstance(found, Failure):
+        return found
+    trees = {name: tree(what) for name, what in have.items()}
+    rows = [{name: fitting(row.get(name), trees.get(name), tree(what)) for name, what in types.items()} for row in found.rows]
     return Table(types, tuple(rows))
+
+
+def _inferring(reading: Reading) -> Reading:
+    """The reading in which Spark finds the types of a file, whatever is in it. An ORC timestamp is a moment in every session."""
+    plain = with_options(replace(reading, schema=None), datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED")
+    timed = with_setting(plain, "spark.sql.timeType.enabled", "true")
+    return with_setting(timed, "spark.sql.timestampType", "TIMESTAMP_LTZ") if reading.format == "orc" else timed
 
 
 def simple(what: str, reading: Reading) -> str:
@@ -347,10 +410,13 @@ def simple(what: str, reading: Reading) -> str:
 
 
 def tree(what: str) -> Any:
-    """A type as Spark shows it: a struct is a dict, an array a list, another one its name."""
+    """A type as Spark shows it: a struct is a dict, an array a list, a map a pair, another one its name."""
     inner = what[what.find("<") + 1 : -1]
     if what.startswith("struct<"):
         return {name: tree(kind) for name, kind in columns_of(inner, ":").items()}
+    if what.startswith("map<"):
+        key, value = inner.split(",", 1)  # keys of these files are texts
+        return tree(key), tree(value)
     return [tree(inner)] if what.startswith("array<") else what
 
 
@@ -362,7 +428,18 @@ def fitting(value: Any, have: Any, want: Any) -> Any:
         return {name: fitting(value[name], have[name], kind) if name in have else None for name, kind in want.items()}
     if isinstance(have, list) and isinstance(want, list):
         return [fitting(item, have[0], want[0]) for item in value]
+    if isinstance(have, tuple) and isinstance(want, tuple) and have[0] == want[0]:
+        return [(key, fitting(item, have[1], want[1])) for key, item in value]
     return None
+
+
+def _only_columns_with_values(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    return found if isinstance(found, Failure) else found.of(name for name, what in found.types.items() if what not in ("void", "struct<>"))
+
+
+def _has_moments_of(reading: Reading, kind: str) -> bool:
+    return bool((set(typed_files.TABLES[kind]) - {"id", "day"}) & set(columns_of(reading.schema or "")))
 
 
 def _cannot_be_read(ask: Ask, reading: Reading, kind: str) -> Outcome:
@@ -414,6 +491,7 @@ def _escapes_are_whole(ask: Ask, reading: Reading, kind: str) -> Outcome:
 
 _OPTIONS = "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/options"
 _SCHEMA = "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/schema"
+_XML = "https://docs.databricks.com/aws/en/query/formats/xml"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -538,7 +616,7 @@ RULES: tuple[Rule, ...] = (
         "FF-20",
         "a column of another type is not cast",
         _SCHEMA,
-        lambda r, kind: r.format in ("parquet", "orc") and r.schema is not None,
+        lambda r, kind: r.format in ("parquet", "orc", "avro") and r.schema is not None,
         _nothing_is_cast,
         ("parquet", "integers", ""),
     ),
@@ -546,7 +624,7 @@ RULES: tuple[Rule, ...] = (
         "FF-24",
         "files may be of the old calendar unless said otherwise",
         _OPTIONS,
-        lambda r, kind: r.format == "parquet" and not r.get("datetimeRebaseMode") and "Rebase" not in str(r.settings),
+        lambda r, kind: r.format in ("parquet", "avro") and not r.get("datetimeRebaseMode") and "Rebase" not in str(r.settings),
         _old_calendar,
         ("parquet", "old-days", "inferred"),
     ),
@@ -554,7 +632,10 @@ RULES: tuple[Rule, ...] = (
         "PA-3",
         "bytes that are not of the charset are shown by the replacement character",
         _OPTIONS,
-        lambda r, kind: r.format in ("json", "xml") and (kind == "bad-bytes" or "undeclared-latin-1" in r.labels),
+        lambda r, kind: (
+            (r.format in ("json", "xml") and (kind == "bad-bytes" or "undeclared-latin-1" in r.labels))
+            or (r.format == "avro" and kind == "bad-text")
+        ),
         _texts_are_unicode,
         ("json", "bad-bytes", "corrupt-column"),
     ),
@@ -569,8 +650,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FF-18",
         "an element that is not well-formed has no values",
-        "https://docs.databricks.com/aws/en/query/formats/xml",
-        lambda r, kind: r.format == "xml" and kind in text_files.XML_THAT_IS_BROKEN and r.get("mode") in ("", "PERMISSIVE"),
+        _XML,
+        lambda r, kind: r.format == "xml" and text_files.xml_is_broken(kind) and r.get("mode") in ("", "PERMISSIVE"),
         _broken_ones_have_no_values,
         ("xml", "bare-ampersand", ""),
     ),
@@ -578,14 +659,45 @@ RULES: tuple[Rule, ...] = (
         "FF-33",
         "an element with bytes that are not of its encoding is broken",
         _OPTIONS,
+        lambda r, kind: r.format == "xml" and any(is_foreign(r, line) for line in xml_lines(r, kind)),
+        _foreign_bytes_break_their_record,
+        ("xml", "bad-bytes", ""),
+    ),
+    Rule(
+        "PA-9",
+        "the text of a broken record of XML is that of the record, not of the file",
+        "docs/decisions/0079-records-of-xml.md",
+        lambda r, kind: r.format == "xml" and kind != "garbage" and r.schema is not None and corrupt_name(r) in columns_of(r.schema),
+        _text_of_the_record,
+        ("xml", "wrong-types", "corrupt-column"),
+    ),
+    Rule(
+        "FF-19",
+        "inside a struct, too, a value that does not fit nulls its own field only",
+        _XML,
+        lambda r, kind: r.format == "xml" and kind == "wrong-nested" and r.schema is not None,
+        _misfits_are_alone,
+        ("xml", "wrong-nested", ""),
+    ),
+    Rule(
+        "FF-19",
+        "a value that does not fit takes none of those behind it away",
+        _XML,
+        lambda r, kind: r.format == "xml" and kind == "misfit-first" and r.schema is not None,
+        _misfits_may_come_first,
+        ("xml", "misfit-first", ""),
+    ),
+    Rule(
+        "FF-1",
+        "the option encoding counts for XML, too",
+        _OPTIONS,
         lambda r, kind: (
             r.format == "xml"
-            and kind == "bad-bytes"
-            and r.get("rowTag") == "row"
-            and (r.get("encoding") or r.get("charset") or "UTF-8") in ("UTF-8", "US-ASCII")
+            and not (r.get("encoding") or r.get("charset") or "UTF-8").startswith("UTF")
+            and not b"".join(xml_lines(r, kind)).isascii()
         ),
-        _bad_bytes_break_their_record,
-        ("xml", "bad-bytes", ""),
+        _one_by_one,
+        ("xml", "words", "latin-1"),
     ),
     Rule(
         "FF-46",
@@ -598,8 +710,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FF-18",
         "an element that is not well-formed breaks its own record only",
-        "https://docs.databricks.com/aws/en/query/formats/xml",
-        lambda r, kind: r.format == "xml" and (kind in text_files.XML_THAT_IS_BROKEN or kind in ("words", "declared")),
+        _XML,
+        lambda r, kind: r.format == "xml" and text_files.xml_is_broken(kind),
         _one_by_one,
         ("xml", "unclosed", ""),
     ),
@@ -607,7 +719,7 @@ RULES: tuple[Rule, ...] = (
         "FF-26",
         "a moment before 1677 in an ORC file cannot be read",
         "pyarrow, by which ORC files are read, counts nanoseconds in 64 bits",
-        lambda r, kind: r.format == "orc" and kind.startswith("old-") and kind != "old-days",
+        lambda r, kind: r.format == "orc" and kind.startswith("old-") and kind != "old-days" and (r.rescues or _has_moments_of(r, kind)),
         _cannot_be_read,
         ("orc", "old-moments", ""),
     ),
@@ -618,6 +730,38 @@ RULES: tuple[Rule, ...] = (
         lambda r, kind: r.format == "orc" and kind == "old-days",
         _as_the_writer_meant,
         ("orc", "old-days", ""),
+    ),
+    Rule(
+        "FS-2",
+        "a file without a record has nothing to infer from, whatever avroSchema says",
+        "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/faq",
+        lambda r, kind: r.format == "avro" and kind == "without-bytes" and r.schema is None,
+        refused("CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE"),
+        ("avro", "without-bytes", "inferred,avroSchema"),
+    ),
+    Rule(
+        "FF-56",
+        "a type that has no values is no column",
+        "https://docs.databricks.com/aws/en/sql/language-manual/data-types/null-type",
+        lambda r, kind: r.format == "avro" and r.schema is None and kind in ("always-null", "empty-record"),
+        _only_columns_with_values,
+        ("avro", "always-null", "inferred"),
+    ),
+    Rule(
+        "FF-57",
+        "a time of day in Avro is its number",
+        "https://docs.databricks.com/aws/en/query/formats/avro",
+        lambda r, kind: r.format == "avro" and kind == "times-of-day",
+        lambda ask, reading, kind: ask(reading, "times-as-numbers"),
+        ("avro", "times-of-day", "inferred"),
+    ),
+    Rule(
+        "FF-58",
+        "a record that contains itself is refused, whichever of its fields are columns",
+        "https://spark.apache.org/docs/latest/sql-data-sources-avro.html",
+        lambda r, kind: r.format == "avro" and kind == "contains-itself" and not r.get("avroSchema"),
+        refused("NOT_SUPPORTED_YET"),
+        ("avro", "contains-itself", ""),
     ),
     Rule(
         "FF-28",

@@ -103,7 +103,8 @@ def _orc(columns: Mapping[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def _damaged(whole: bytes) -> dict[str, bytes]:
+def damaged(whole: bytes) -> dict[str, bytes]:
+    """The file, damaged in each way."""
     return {kind: damage(whole) for kind, damage in DAMAGED.items()}
 
 
@@ -114,7 +115,7 @@ def parquet_files() -> dict[str, bytes]:
         made[f"{kind}-int96"] = _parquet(TABLES[kind], use_deprecated_int96_timestamps=True)
     made["first-version"] = _parquet(TABLES["plain"], version="1.0", compression="gzip")
     made["time-of-day"] = _parquet({"id": [1], "c": pa.array([time(12, 30)], pa.time64("us"))})
-    return made | _damaged(made["plain"])
+    return made | damaged(made["plain"])
 
 
 _NOT_IN_ORC = {"unsigned", "fixed-bytes", "dictionary"}
@@ -123,7 +124,7 @@ _NOT_IN_ORC = {"unsigned", "fixed-bytes", "dictionary"}
 def orc_files() -> dict[str, bytes]:
     """ORC files by kind."""
     made = {kind: _orc(columns) for kind, columns in TABLES.items() if kind not in _NOT_IN_ORC}
-    return made | _damaged(made["plain"])
+    return made | damaged(made["plain"])
 
 
 def binary_files() -> dict[str, bytes]:

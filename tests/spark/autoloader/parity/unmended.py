@@ -34,11 +34,6 @@ def _corrupt(reading: Reading) -> bool:
 
 UNMENDED: tuple[Unmended, ...] = (
     Unmended(
-        "XML: a struct or an array keeps the parts that fit; Spark nulls it and what follows",
-        lambda r, kind: r.format == "xml" and kind == "wrong-nested" and r.schema is not None,
-        ("xml", "wrong-nested", "corrupt-column"),
-    ),
-    Unmended(
         "JSON: BINARY from a text that is not base64",
         lambda r, kind: r.format == "json" and "bytes" in r.labels and any(name in str(text_files.JSON[kind]) for name in ('"s"', "'s'")),
         ("json", "plain", "bytes"),
@@ -81,36 +76,11 @@ UNMENDED: tuple[Unmended, ...] = (
         ("json inferred", "decimals", "inferred,prefersDecimal"),
     ),
     Unmended(
-        "Parquet: a file with a TIME column, or old values of columns that nobody reads, is read; Spark skips or refuses it",
-        lambda r, kind: r.format == "parquet" and "other-types" in r.labels and kind in ("time-of-day", "old-nested") and r.ignores_damage,
-        ("parquet", "time-of-day", "other-types,ignoreCorruptFiles"),
-    ),
-    Unmended(
-        "Parquet: a file with a TIME column is read; Spark's reader of rows refuses it",
-        lambda r, kind: r.format == "parquet" and kind == "time-of-day" and "row-reader" in r.labels,
-        ("parquet", "time-of-day", "string-columns,rescue,row-reader"),
-    ),
-    Unmended(
-        "ORC with ignoreCorruptFiles: not looked into",
-        lambda r, kind: r.format == "orc" and kind in ("moments-without-zone", "moments-without-zone-ms") and r.ignores_damage,
-        ("orc", "moments-without-zone", "string-columns,rescue,ignoreCorruptFiles,mergeSchema,ntz"),
-    ),
-    Unmended(
         "JSON: a year of five digits is no TIMESTAMP in a time zone other than UTC; Spark reads it",
         lambda r, kind: (
             r.format == "json" and kind == "epochs-in-quotes" and "other-types" in r.labels and any("zone=" in label for label in r.labels)
         ),
         ("json", "epochs-in-quotes", "other-types,session-zone=Kolkata"),
-    ),
-    Unmended(
-        "Parquet with binaryAsString: bytes that are no UTF-8 are NULL; Spark passes them on",
-        lambda r, kind: r.format == "parquet" and kind == "bytes" and "binaryAsString" in r.labels,
-        ("parquet", "bytes", "binaryAsString"),
-    ),
-    Unmended(
-        "XML: with ignoreSurroundingSpaces=false a text of blanks is kept in a struct with attributes; Spark makes it NULL",
-        lambda r, kind: r.format == "xml" and kind == "spaces" and {"with-attributes", "keep-spaces"} <= set(r.labels),
-        ("xml", "spaces", "with-attributes,keep-spaces"),
     ),
     Unmended(
         "text: with a line separator or an option charset, a foreign byte is three bytes of a surrogate",
@@ -123,11 +93,6 @@ UNMENDED: tuple[Unmended, ...] = (
             )
         ),
         ("text", "bad-bytes", "crlf-declared"),
-    ),
-    Unmended(
-        "XML: with an empty nullValue, an element without content is NULL or an empty text; Spark makes a struct of NULLs or NULL",
-        lambda r, kind: r.format == "xml" and kind in ("nested", "attributes", "spaces") and "nullValue-empty" in r.labels,
-        ("xml inferred", "nested", "inferred,nullValue-empty"),
     ),
 )
 

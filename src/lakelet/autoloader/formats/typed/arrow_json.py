@@ -52,8 +52,8 @@ def _scalars(array: Any) -> Texts:
         return [None if value is None else _number(value, repr(value)) for value in array.to_pylist()]
     if pa.types.is_decimal(kind):
         return [None if value is None else format(value, "f") for value in array.to_pylist()]
-    if pa.types.is_string(kind):
-        return [None if value is None else quoted(value) for value in array.to_pylist()]
+    if pa.types.is_string(kind):  # files may hold texts that are not UTF-8; JSON cannot
+        return [None if value is None else quoted(value.decode("utf-8", "replace")) for value in array.view(pa.binary()).to_pylist()]
     if pa.types.is_binary(kind):
         return [None if value is None else f'"{base64.b64encode(value).decode()}"' for value in array.to_pylist()]
     if pa.types.is_timestamp(kind):

@@ -17,10 +17,13 @@ from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import flag
 from lakelet.autoloader.formats.typed.nested import with_leaves
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
-from lakelet.autoloader.formats.typed.rebase import CORRECTED, LEGACY
+from lakelet.autoloader.formats.typed.rebase import CORRECTED, LEGACY, OldDates
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import FilePart, ReaderSpec
+
+
+_ROWS = 64 << 10
 
 
 class OrcFormat(TypedFormat):
@@ -54,12 +57,28 @@ class OrcReader(TypedReader):
             before = 0
             wanted = pa.schema([schema.field(at) for at in positions])
             with stream:
-                for stripe in range(file.nstripes):
-                    batch = file.read_stripe(stripe).select(list(positions))
-                    yield before, batch.cast(wanted) if positions else batch  # a cast of no columns would lose the rows
+                for stripe in range(file.nstripes if positions else 0):
+                    batch = _stripe(file, stripe, positions).cast(wanted)
+                    yield before, batch
+                    before += batch.num_rows
+                while before < file.nrows:  # no column is read, and no value of one can stop the reading
+                    batch = pa.record_batch([pa.nulls(min(_ROWS, file.nrows - before))], names=["none"]).select([])
+                    yield before, batch
                     before += batch.num_rows
 
         return OpenFile(schema, read, [LEGACY if file.writer == "ORC_JAVA" else CORRECTED] * len(schema))
+
+
+def _stripe(file: Any, number: int, positions: Sequence[int]) -> Any:
+    """The columns at these positions. Raises OldDates for a moment that has no count of nanoseconds in 64 bits."""
+    names = file.schema.names
+    odd = len(set(names)) < len(names) or any("." in name for name in names)  # pyarrow takes columns by name, and dots for nesting
+    try:
+        return file.read_stripe(number).select(list(positions)) if odd else file.read_stripe(number, columns=list(positions))
+    except pa.ArrowInvalid as error:
+        if "nanosecond" not in str(error):
+            raise
+        raise OldDates("an ORC timestamp before 1677-09-21 or after 2262-04-11 is not read; leave its column out of the schema") from None
 
 
 def schema_of_file(file: Any) -> Any:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
@@ -167,10 +168,12 @@ def _paths(file: Any, positions: Sequence[int]) -> list[str] | None:
 
 
 def _typed(batch: Any, whole: Any, positions: Sequence[int], wanted: Any) -> Any:
+    """The wanted columns with their types; bytes that are read as texts stay as they are, as in Spark."""
     if batch.num_columns == len(whole) and len(positions) < len(whole):
         batch = batch.select(list(positions))
     columns = [
-        column if column.type == field.type else column.cast(field.type) for column, field in zip(batch.columns, wanted, strict=True)
+        column if column.type == field.type else column.cast(options=pc.CastOptions(field.type, allow_invalid_utf8=True))
+        for column, field in zip(batch.columns, wanted, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else batch.select([])
 

@@ -47,6 +47,7 @@ class TypedFormat(Format):
     """A format with types of its own."""
 
     typed = True
+    folds_names = True
 
     def supports(self, data_type: Any) -> bool:
         return supported(data_type)
@@ -96,7 +97,7 @@ class TypedReader(FormatReader):
             try:
                 found = next(batches, None)
             except _DAMAGE as error:
-                raise unreadable(uri, error) from None
+                raise unreadable(uri, error, why=str(error) if isinstance(error, OldDates) else None) from None
             if found is None:
                 return
             before, batch = found

@@ -23,7 +23,7 @@ _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_00
 
 
 class OldDates(ValueError):
-    """A file has values before 1582-10-15 and the mode is EXCEPTION."""
+    """A file has dates or timestamps that are not read: in Parquet and Avro those before 1582-10-15 where the mode is EXCEPTION."""
 
 
 def rebase_option(name: str) -> Option:

@@ -41,6 +41,7 @@ class XmlFormat(Format):
     """`cloudFiles.format` xml."""
 
     name = "xml"
+    folds_names = True
     conditions = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
 
     def unit(self, options: Mapping[str, Any]) -> str:
@@ -214,8 +215,7 @@ def typing_of(spec: ReaderSpec) -> XmlTyping:
 
 def shaper_of(spec: ReaderSpec) -> Shaper:
     """How trees come into the shape of the columns."""
-    options = spec.format_options
-    return Shaper(options["valuetag"], case_sensitive=spec.case_sensitive, trim=options["ignoresurroundingspaces"])
+    return Shaper(xml_rules(spec), case_sensitive=spec.case_sensitive)
 
 
 def row_rules(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:

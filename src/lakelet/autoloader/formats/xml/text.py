@@ -35,6 +35,16 @@ class XmlRules:
         """The field name of a tag or attribute."""
         return tag.rpartition(":")[2] if self.ignore_namespace else tag
 
+    def value(self, text: str) -> str | None:
+        """The value of a text; None for the one that stands for NULL."""
+        text = trimmed(text) if self.trim else text
+        return None if text == self.null_value else text
+
+
+def trimmed(text: str) -> str:
+    """A text without the white space of XML around it: other spaces of Unicode are a part of the text."""
+    return text.strip(" \t\r\n")
+
 
 class Element(Obj):
     """An element with attributes or children, as its pairs: attributes first, then children and pieces of text in their order."""
@@ -189,7 +199,7 @@ class _Builder:
         node, rules = Element(), self._rules
         if attributes and not rules.exclude_attributes:
             pairs = zip(attributes[::2], attributes[1::2], strict=True)
-            node.extend((rules.attribute_prefix + rules.name(name), self._value(value)) for name, value in pairs)
+            node.extend((rules.attribute_prefix + rules.name(name), rules.value(value)) for name, value in pairs)
             node.attributes = len(node)
         self._open.append((rules.name(tag), node, self._parser.CurrentByteIndex))
 
@@ -203,7 +213,7 @@ class _Builder:
             self._take_text(node)
             node.source = (self._source, begin, self._parser.CurrentByteIndex)
         else:
-            done = self._value("".join(self._texts))
+            done = self._rules.value("".join(self._texts))
             self._texts.clear()
         if self._open:
             parent = self._open[-1][1]
@@ -215,9 +225,5 @@ class _Builder:
     def _take_text(self, node: Obj) -> None:
         text = "".join(self._texts)
         self._texts.clear()
-        if text.strip():
-            node.append((self._rules.value_tag, self._value(text)))
-
-    def _value(self, text: str) -> str | None:
-        text = text.strip() if self._rules.trim else text
-        return None if text == self._rules.null_value else text
+        if trimmed(text):
+            node.append((self._rules.value_tag, self._rules.value(text)))

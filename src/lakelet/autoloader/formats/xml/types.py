@@ -29,7 +29,7 @@ from lakelet.autoloader.formats.json.text import Num as Literal
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.json.values import scalar as json_scalar
 from lakelet.autoloader.formats.values import as_float
-from lakelet.autoloader.formats.xml.text import Element
+from lakelet.autoloader.formats.xml.text import Element, XmlRules, trimmed
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -152,13 +152,10 @@ class XmlTyping:
 
 
 class Shaper:
-    """Brings trees into the shape of a schema, so that they convert like trees of JSON.
+    """Brings trees into the shape of a schema, so that they convert like trees of JSON."""
 
-    `trim`: texts are without surrounding spaces (`ignoreSurroundingSpaces`).
-    """
-
-    def __init__(self, value_tag: str, *, case_sensitive: bool, trim: bool) -> None:
-        self._value_tag, self._fold, self._trim = value_tag, not case_sensitive, trim
+    def __init__(self, rules: XmlRules, *, case_sensitive: bool) -> None:
+        self._rules, self._fold = rules, not case_sensitive
 
     def record(self, node: Obj, fields: dict[str, Any]) -> Obj:
         """`fields`: name → Spark type. Repeated names become one array where the type is one, or where the name is not known.
@@ -197,8 +194,8 @@ class Shaper:
         """What a value of a type takes of an element, and what it leaves: None, or attributes in the place where they stood."""
         name = kind.typeName()
         if name == "struct":
-            if isinstance(node, str):
-                node = Obj([(self._value_tag, node)] if node else [])
+            if node is None or isinstance(node, str):  # blanks alone are no text of a struct
+                node = Obj([(self._rules.value_tag, node)] if trimmed(node or "") else [])
             return (self.record(node, {f.name: f.dataType for f in kind.fields}) if isinstance(node, Obj) else node), None
         if name == "array":
             taken, rest = self._taken(node, kind.elementType)
@@ -213,10 +210,8 @@ class Shaper:
 
     def _text(self, element: Element) -> str | None:
         """The text of an element without its attributes: of one with children what stands between its tags."""
-        if not element.has_children:
-            return next((value for _, value in element[element.attributes :]), "")
-        inner = element.inner()
-        return inner.strip() if self._trim else inner
+        texts = element[element.attributes :]
+        return texts[0][1] if texts and not element.has_children else self._rules.value(element.inner())
 
     def _map(self, node: Node, kind: Any) -> tuple[Node, Node]:
         if not isinstance(node, Obj):
