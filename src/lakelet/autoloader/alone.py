@@ -18,7 +18,7 @@ from lakelet.autoloader.options import Options
 from lakelet.autoloader.schema.source_schema import SourceSchema
 from lakelet.autoloader.spec import ReaderSpec, SourceSpec, names_pattern
 from lakelet.autoloader.state.followed import followed
-from lakelet.autoloader.state.reads import Reads, note, noted
+from lakelet.autoloader.state.reads import SourceReads, note, noted
 from lakelet.base.errors import LakeletError
 from lakelet.files.moves import PROJECT, Folder, Move
 from lakelet.files.remote import one_spelling, path_in_store, scheme_of
@@ -65,7 +65,7 @@ def open_alone(
 
 def _follow(source: AutoLoaderSource, spec: SourceSpec, state: str, told: str | None) -> None:
     """Note what the stream reads, and where the files lie that it has read: they may have been moved with the state."""
-    before, now = noted(state), Reads(path_in_store(spec.path), names_pattern(spec), _folder_of(spec.path, state))
+    before, now = noted(state), SourceReads(path_in_store(spec.path), names_pattern(spec), _folder_of(spec.path, state))
 
     def compared(old: Folder, new: Folder, moves: Sequence[Move]) -> SameNames:
         return source.same_names(old.path, new.path, moves)

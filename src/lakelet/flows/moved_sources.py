@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.spec import SourceSpec, names_pattern
 from lakelet.autoloader.state.followed import Compare, Followed, followed
-from lakelet.autoloader.state.reads import Reads
+from lakelet.autoloader.state.reads import SourceReads
 from lakelet.autoloader.state.same_names import SameNames
 from lakelet.base.errors import LakeletError
 from lakelet.config.path_map import argument
@@ -27,12 +27,12 @@ def folder_of(location: str, storage: Storage) -> Folder:
     return Folder(path, store, paths.name_of(shown), {name: root for name, root in roots.items() if root}, shown)
 
 
-def reads_of(spec: SourceSpec, storage: Storage) -> Reads:
+def reads_of(spec: SourceSpec, storage: Storage) -> SourceReads:
     """Return what a file source reads."""
-    return Reads(path_in_store(spec.path), names_pattern(spec), folder_of(spec.path, storage))
+    return SourceReads(path_in_store(spec.path), names_pattern(spec), folder_of(spec.path, storage))
 
 
-def followed_by(flow: Flow, before: Reads | None, now: Reads, compare: Compare) -> Followed:
+def followed_by(flow: Flow, before: SourceReads | None, now: SourceReads, compare: Compare) -> Followed:
     """Relate what a source of a flow reads now to what was noted at its last start. Raises SOURCE_MOVED if only the user can tell."""
     return followed(before, now, compare, told_moves(), lambda old, new, same: moved_or_other(flow, old, new, same))
 

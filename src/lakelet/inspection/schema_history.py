@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.schema.schema_log import SchemaLog, Version
+from lakelet.autoloader.schema.schema_log import SchemaLog, SchemaLogVersion
 from lakelet.autoloader.spec import LOCATION_FILE
 from lakelet.autoloader.state.reads import noted
 from lakelet.base.errors import LakeletError
@@ -162,11 +162,11 @@ def _one(storage: Storage, name: str, wanted: str | None) -> tuple[str, str]:
     raise LakeletError("USAGE", what, todo=f"Choose one with --source: {known}")
 
 
-def _versions(location: str) -> list[Version]:
+def _versions(location: str) -> list[SchemaLogVersion]:
     return SchemaLog(location).history()
 
 
-def _find(versions: Sequence[Version], number: int, location: str) -> Version:
+def _find(versions: Sequence[SchemaLogVersion], number: int, location: str) -> SchemaLogVersion:
     for version in versions:
         if version.number == number:
             return version
@@ -176,23 +176,23 @@ def _find(versions: Sequence[Version], number: int, location: str) -> Version:
 
 def _history(source: str, location: str) -> SourceHistory:
     versions = _versions(location)
-    before: list[Version | None] = [None, *versions]
+    before: list[SchemaLogVersion | None] = [None, *versions]
     return SourceHistory(source, location, tuple(_shown(old, new) for old, new in zip(before, versions, strict=False)))
 
 
-def _shown(before: Version | None, version: Version) -> SchemaVersion:
+def _shown(before: SchemaLogVersion | None, version: SchemaLogVersion) -> SchemaVersion:
     origin = version.origin
     reason = origin.get("reason") or ("new columns arrived" if origin.get("added") else "types grew" if origin.get("widened") else "edited")
     return SchemaVersion(version.number, origin.get("at"), reason, origin.get("first_file"), tuple(_changes(before, version)))
 
 
-def _changes(before: Version | None, after: Version) -> Iterator[Change]:
+def _changes(before: SchemaLogVersion | None, after: SchemaLogVersion) -> Iterator[Change]:
     old, new = _paths(before) if before else {}, _paths(after)
     yield from (Change(path, old.get(path), kind) for path, kind in new.items() if old.get(path) != kind)
     yield from (Change(path, kind, None) for path, kind in old.items() if path not in new)
 
 
-def _paths(version: Version) -> Mapping[str, str]:
+def _paths(version: SchemaLogVersion) -> Mapping[str, str]:
     return {**dict(_fields(version.data, "")), **dict(_fields(version.partitions, ""))}
 
 

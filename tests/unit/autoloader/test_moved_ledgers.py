@@ -12,7 +12,7 @@ from lakelet.autoloader.discovery.listing import LISTING
 from lakelet.autoloader.state.archive import Archive
 from lakelet.autoloader.state.file_states import states
 from lakelet.autoloader.state.ledger import Ledger
-from lakelet.autoloader.state.reads import Reads, note, noted
+from lakelet.autoloader.state.reads import SourceReads, note, noted
 from lakelet.autoloader.state.same_names import SameNames, same_names
 from lakelet.base.errors import LakeletError
 from lakelet.files.moves import Folder, Move
@@ -23,7 +23,7 @@ def listing(*paths: str, size: int = 1) -> pa.Table:
 
 
 def moved(state: Path, *moves: Move) -> Ledger:
-    note(str(state), Reads("/x", "", Folder("/x"), moves))
+    note(str(state), SourceReads("/x", "", Folder("/x"), moves))
     return Ledger(str(state))
 
 

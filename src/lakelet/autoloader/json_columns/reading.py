@@ -18,7 +18,7 @@ from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import RecordInference
 from lakelet.autoloader.formats.json.format import rules_of
 from lakelet.autoloader.formats.json.inference import Type
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, Row, RowRules, readable_start
+from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, JsonRow, RowRules, readable_start
 from lakelet.autoloader.formats.json.text import BrokenText, first_value
 from lakelet.autoloader.formats.options import FAILFAST
 from lakelet.autoloader.spec import ReaderSpec
@@ -105,7 +105,7 @@ class JsonTexts:
         columns = found.columns if found is not None and clean else None
         return self._array(count, clean, columns, rows)
 
-    def _array(self, count: int, clean: Sequence[int], columns: Sequence[Any] | None, rows: Sequence[tuple[int, Row]]) -> Any:
+    def _array(self, count: int, clean: Sequence[int], columns: Sequence[Any] | None, rows: Sequence[tuple[int, JsonRow]]) -> Any:
         """The structs: `columns` hold the rows `clean`; the rows that were read singly come with their number."""
         order: list[int | None] = [None] * count
         for position, at in enumerate([*clean, *(at for at, _ in rows)]):
@@ -122,7 +122,7 @@ class JsonTexts:
         ]
         return pa.StructArray.from_arrays(children, fields=self._arrow, mask=places.is_null())
 
-    def _refuse_broken(self, rows: Sequence[Row]) -> None:
+    def _refuse_broken(self, rows: Sequence[JsonRow]) -> None:
         broken = next((row for row in rows if row.broken), None)
         if broken is not None and self.spec.record_mode == FAILFAST:
             shown = broken.text if len(broken.text) <= _SHOWN else broken.text[:_SHOWN] + "…"
@@ -155,7 +155,7 @@ def _lines(texts: Any) -> tuple[Texts, Texts]:
     return lines, others
 
 
-def _with_unread(row: Row) -> Row:
+def _with_unread(row: JsonRow) -> JsonRow:
     if not row.more:
         return row
     unread = f'"_corrupt_record":{json.dumps(row.text, ensure_ascii=False)}'

@@ -22,7 +22,7 @@ _HEADER = "v1"
 
 
 @dataclass(frozen=True)
-class Version:
+class SchemaLogVersion:
     """One version: its number, the data columns, the partition columns, and how it came about."""
 
     number: int
@@ -38,16 +38,16 @@ class SchemaLog:
         self._files, root = files_for(location)
         self._folder = root.rstrip("/") + "/_schemas"
 
-    def latest(self) -> Version | None:
+    def latest(self) -> SchemaLogVersion | None:
         """The current version, None when nothing was ever stored. Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN."""
         numbers = [int(name) for name in self._files.names(self._folder) if name.isdigit()]
         return self._read(max(numbers)) if numbers else None
 
-    def history(self) -> list[Version]:
+    def history(self) -> list[SchemaLogVersion]:
         """All versions, oldest first. Raises like `latest`."""
         return [self._read(number) for number in sorted(int(name) for name in self._files.names(self._folder) if name.isdigit())]
 
-    def append(self, number: int, data: StructType, partitions: StructType, origin: dict[str, Any]) -> Version:
+    def append(self, number: int, data: StructType, partitions: StructType, origin: dict[str, Any]) -> SchemaLogVersion:
         """Store version `number`; when another process stored it first, that one counts and is returned."""
         content = {"dataSchemaJson": data.json(), "partitionSchemaJson": partitions.json(), "origin": origin}
         reached("schema_log.before")
@@ -58,7 +58,7 @@ class SchemaLog:
     def _path(self, number: int) -> str:
         return f"{self._folder}/{number}"
 
-    def _read(self, number: int) -> Version:
+    def _read(self, number: int) -> SchemaLogVersion:
         from pyspark.sql.types import StructType
 
         path = self._path(number)
@@ -76,4 +76,4 @@ class SchemaLog:
                 "CF_STATE_DAMAGED", f"schema log {path} cannot be read", why=f"{type(error).__name__}: {error}", todo="Correct the file."
             ) from None
         origin = content.get("origin")
-        return Version(number, data, partitions, origin if isinstance(origin, dict) else {})
+        return SchemaLogVersion(number, data, partitions, origin if isinstance(origin, dict) else {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from lakelet.autoloader.state.reads import Reads
+from lakelet.autoloader.state.reads import SourceReads
 from lakelet.autoloader.state.same_names import SameNames
 from lakelet.base.errors import LakeletError
 from lakelet.files.moves import Folder, Move, Relocation, is_below, nested, relocation, replaced
@@ -20,11 +20,11 @@ Ask = Callable[[Folder, Folder, SameNames], LakeletError]
 class Followed:
     """What a source reads now, with all moves of its files. `moved`: the move that was not known before."""
 
-    now: Reads
+    now: SourceReads
     moved: Move | None = None
 
 
-def followed(before: Reads | None, now: Reads, compare: Compare, told: Sequence[Move], ask: Ask) -> Followed:
+def followed(before: SourceReads | None, now: SourceReads, compare: Compare, told: Sequence[Move], ask: Ask) -> Followed:
     """Relate what a source reads now to what was noted at its last start. Raises what `ask` makes if only the user can tell.
 
     `told`: what the user says was moved.

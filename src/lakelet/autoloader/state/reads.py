@@ -24,7 +24,7 @@ _NOTE = "reads"
 
 
 @dataclass(frozen=True)
-class Reads:
+class SourceReads:
     """What a source reads, and read before.
 
     Attributes:
@@ -50,7 +50,7 @@ class Reads:
         return json.dumps({"format": FORMAT, **asdict(self)})
 
 
-def noted(state: str) -> Reads | None:
+def noted(state: str) -> SourceReads | None:
     """Return what was noted in the state of a source; None before its first start. Raises CF_STATE_DAMAGED, FORMAT_UNKNOWN."""
     files, root = files_for(state)
     file = f"{root.rstrip('/')}/{_NOTE}"
@@ -64,13 +64,13 @@ def noted(state: str) -> Reads | None:
         if found == FORMAT:
             moves = tuple((old, new) for old, new in facts["moves"])
             earlier = tuple(Folder(**one) for one in facts["earlier"])
-            return Reads(facts["path"], facts["pattern"], Folder(**facts["folder"]), moves, earlier)
+            return SourceReads(facts["path"], facts["pattern"], Folder(**facts["folder"]), moves, earlier)
     except (ValueError, KeyError, TypeError) as error:
         raise LakeletError("CF_STATE_DAMAGED", f"{file} cannot be read", why=str(error), todo="Do a full refresh of the dataset.") from None
     raise unknown_format(file, found, FORMAT)
 
 
-def note(state: str, reads: Reads) -> None:
+def note(state: str, reads: SourceReads) -> None:
     """Write the note as a whole."""
     files, root = files_for(state)
     files.write(f"{root.rstrip('/')}/{_NOTE}", reads.to_json().encode())
@@ -87,4 +87,4 @@ def moved_paths(paths: Any, moves: Sequence[Move]) -> Any:
     return paths
 
 
-__all__ = ["FORMAT", "Reads", "moved_paths", "note", "noted"]
+__all__ = ["FORMAT", "SourceReads", "moved_paths", "note", "noted"]

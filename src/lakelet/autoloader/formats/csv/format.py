@@ -16,7 +16,7 @@ from lakelet.autoloader.formats.csv.columns import ColumnReader
 from lakelet.autoloader.formats.csv.file_inference import CsvInference
 from lakelet.autoloader.formats.csv.head import Binding, bind
 from lakelet.autoloader.formats.csv.records import Record
-from lakelet.autoloader.formats.csv.rows import Row, RowConverter, quote
+from lakelet.autoloader.formats.csv.rows import CsvRow, RowConverter, quote
 from lakelet.autoloader.formats.csv.rules import OPTIONS, problem_of, rules_of
 from lakelet.autoloader.formats.csv.split import RecordScanner
 from lakelet.autoloader.formats.csv.stream import CsvFile
@@ -98,7 +98,7 @@ class CsvReader(FormatReader):
             if rows:
                 yield self._of_rows(sorted(rows, key=lambda item: item[0]))
 
-    def _converted(self, converter: RowConverter, record: Record, before: int) -> tuple[int, Row]:
+    def _converted(self, converter: RowConverter, record: Record, before: int) -> tuple[int, CsvRow]:
         line = before + record.line + 1
         return line, converter.row(record, line)
 
@@ -132,7 +132,7 @@ class CsvReader(FormatReader):
         marks = [None if one is None else before + texts.line(row, self._rules) + 1 for one, row in zip(rescued, rows, strict=True)]
         return Chunk(arrays, rescued, marks)
 
-    def _of_rows(self, found: list[tuple[int, Row]]) -> Chunk:
+    def _of_rows(self, found: list[tuple[int, CsvRow]]) -> Chunk:
         rows = [row for _, row in found]
         columns = [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
         marks = [mark_of(line, broken=row.broken, rescued=row.rescued is not None, bad_bytes=row.bad_bytes) for line, row in found]

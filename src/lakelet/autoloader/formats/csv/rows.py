@@ -25,7 +25,7 @@ WIDENED = "NEW_FIELDS_AND_WIDENED_TYPES_IN_FILE"
 
 
 @dataclass(frozen=True)
-class Row:
+class CsvRow:
     """One record: values in the order of the fields, members of the rescued column without braces, whether it is malformed, its text."""
 
     values: Sequence[Any]
@@ -48,7 +48,7 @@ class RowConverter:
         hinted = frozenset(spec.hinted)
         self._widening = {at: (name, kind) for at, (name, kind, _) in enumerate(fields) if spec.widens and not is_hinted(name, hinted)}
 
-    def row(self, record: Record, line: int) -> Row:
+    def row(self, record: Record, line: int) -> CsvRow:
         """The row of a record in this line of its file. Raises WiderType where the mode widens the column that a value does not fit."""
         if record.tokens is None:
             return self._unsplit(record)
@@ -73,23 +73,23 @@ class RowConverter:
                 members.setdefault(self._binding.names[at], []).append(text)
         return self._finished(record, values, members, broken=broken)
 
-    def _finished(self, record: Record, values: list[Any], members: dict[str, list[str]], *, broken: bool) -> Row:
+    def _finished(self, record: Record, values: list[Any], members: dict[str, list[str]], *, broken: bool) -> CsvRow:
         rescued = [f"{quote(name)}:{_texts(texts)}" for name, texts in members.items()]
         broken = broken or bool(rescued and not self._rescue)
         if record.raw is not None:
             rescued.append(_raw_member(record.raw))
         if broken and self._corrupt is not None:
             values[self._corrupt] = record.text
-        return Row(values, ",".join(rescued) if rescued and self._rescue else None, broken, record.text, record.raw is not None)
+        return CsvRow(values, ",".join(rescued) if rescued and self._rescue else None, broken, record.text, record.raw is not None)
 
-    def _unsplit(self, record: Record) -> Row:
+    def _unsplit(self, record: Record) -> CsvRow:
         values: list[Any] = [None] * self._width
         members = [] if self._corrupt is not None else [f'"_corrupt_record":{quote(record.text)}']
         if self._corrupt is not None:
             values[self._corrupt] = record.text
         if record.raw is not None:
             members.append(_raw_member(record.raw))
-        return Row(values, ",".join(members) if members and self._rescue else None, True, record.text, record.raw is not None)
+        return CsvRow(values, ",".join(members) if members and self._rescue else None, True, record.text, record.raw is not None)
 
     def _check_wider(self, target: int, text: str, line: int) -> None:
         field = self._widening.get(target)

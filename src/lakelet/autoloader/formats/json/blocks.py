@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, Row, RowReader, RowRules, UnknownFields
+from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, JsonRow, RowReader, RowRules, UnknownMembers
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.lines import has_lone_cr
 from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_column, timestamp_column
@@ -27,16 +27,16 @@ _NUMBER = r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$"
 
 
 @dataclass(frozen=True)
-class Rows:
+class BlockRows:
     """Converted rows of one block. `columns`: clean rows, one array per data column (None: no clean row). `rows`: the other ones, each with
     its line index inside the block."""
 
     columns: list[Any] | None
-    rows: list[tuple[int, Row]]
+    rows: list[tuple[int, JsonRow]]
 
 
 class UnknownInLine(Exception):
-    """`UnknownFields` with the line index inside the block."""
+    """`UnknownMembers` with the line index inside the block."""
 
     def __init__(self, blob: str, line: int, wider: bool = False) -> None:
         super().__init__(blob, line, wider)
@@ -71,10 +71,10 @@ class BlockReader:
             self._parser = BlockParser(schema, ignore_unknown=rules.unknown == IGNORE and rules.case_sensitive, ignored=rules.ignored)
         self._arrow = [arrow for _, _, arrow in fields]
 
-    def read(self, block: bytes) -> Rows:
+    def read(self, block: bytes) -> BlockRows:
         """Convert a block of whole lines. Raises UnknownInLine at the first unknown field where the rules say so."""
         if self._parser is None or (self._rules.typing.all_text and _is_nested(block)):
-            return Rows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
+            return BlockRows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
         block, torn = _without_torn(block) if self._rules.cr_ends_line and has_lone_cr(block) else (block, [])
         parsed = self._parser.parse(block)
         dirty = sorted(parsed.dirty + torn)
@@ -89,27 +89,27 @@ class BlockReader:
             more = [(numbers[i], lines[i]) for i in pc.indices_nonzero(misfits).to_pylist()]
             extra = self.convert(more)
             rows = sorted((rows if rows is not None else self.convert(dirty)) + extra, key=lambda item: item[0])
-        return Rows(columns if columns and len(columns[0]) else None, self.convert(dirty) if rows is None else rows)
+        return BlockRows(columns if columns and len(columns[0]) else None, self.convert(dirty) if rows is None else rows)
 
     @property
     def rules(self) -> RowRules:
         return self._rules
 
-    def convert(self, lines: Dirty) -> list[tuple[int, Row]]:
+    def convert(self, lines: Dirty) -> list[tuple[int, JsonRow]]:
         """The rows of single records, each with its number. Raises UnknownInLine."""
-        rows: list[tuple[int, Row]] = []
+        rows: list[tuple[int, JsonRow]] = []
         for number, line in lines:
             try:
                 rows.extend((number, row) for row in self._row_reader.rows(line))
-            except UnknownFields as error:
+            except UnknownMembers as error:
                 raise UnknownInLine(error.blob, number, error.wider) from None
         return rows
 
-    def broken(self, record: bytes, *, rescue: bool) -> Row:
+    def broken(self, record: bytes, *, rescue: bool) -> JsonRow:
         """See `RowReader.broken`."""
         return self._row_reader.broken(record, rescue=rescue)
 
-    def arrays(self, rows: Sequence[Row]) -> list[Any]:
+    def arrays(self, rows: Sequence[JsonRow]) -> list[Any]:
         """Columns of rows that were converted one by one."""
         return [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
 

@@ -22,7 +22,7 @@ from lakelet.autoloader.formats.json.inference import (
     type_of,
 )
 from lakelet.autoloader.formats.json.parse import BlockParser
-from lakelet.autoloader.formats.json.records import Layout, document, separated
+from lakelet.autoloader.formats.json.records import RecordLayout, document, separated
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
 from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, objects_of, records_of
 from lakelet.autoloader.formats.lines import has_lone_cr, read_blocks
@@ -131,7 +131,7 @@ class FileInference(RecordInference):
         rules, known: see `RecordInference`.
     """
 
-    def __init__(self, files: Files, rules: RowRules, layout: Layout, *, known: Any | None = None) -> None:
+    def __init__(self, files: Files, rules: RowRules, layout: RecordLayout, *, known: Any | None = None) -> None:
         super().__init__(rules, known=known)
         self._files, self._layout = files, layout
 
@@ -149,7 +149,7 @@ class FileInference(RecordInference):
                     return
                 self.add_block(block)
 
-    def _add_separated(self, path: str, layout: Layout) -> None:
+    def _add_separated(self, path: str, layout: RecordLayout) -> None:
         for lines in separated(self._files, path, layout):
             self.add_lines(lines)
 

@@ -13,7 +13,7 @@ from lakelet.autoloader.formats.json.blocks import BlockReader
 from lakelet.autoloader.formats.json.file_inference import FileInference
 from lakelet.autoloader.formats.json.inference import Typing
 from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader
-from lakelet.autoloader.formats.json.records import Layout
+from lakelet.autoloader.formats.json.records import RecordLayout
 from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import BrokenText, Syntax, first_value, records_of
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
@@ -127,10 +127,10 @@ class JsonReader(FormatReader):
         return self._inner.chunks(part)
 
 
-def layout_of(spec: ReaderSpec) -> Layout:
+def layout_of(spec: ReaderSpec) -> RecordLayout:
     """How the files of a source are cut into records."""
     options = spec.format_options
-    return Layout(bool(options.get("multiline")), options.get("encoding") or options.get("charset"), options.get("linesep"))
+    return RecordLayout(bool(options.get("multiline")), options.get("encoding") or options.get("charset"), options.get("linesep"))
 
 
 def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:

@@ -46,7 +46,7 @@ Dirty = list[tuple[int, bytes]]  # (line index inside the block, line)
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedBlock:
     """Result of one block: the table of the clean lines, their line indexes (None: row i is line i of the block without blank ends), the
     text they came from, and the lines left over."""
 
@@ -77,11 +77,11 @@ class BlockParser:
         self._suspect_names: dict[tuple[str, str], None] = {}
         self._suspects: re.Pattern[bytes] | None = None
 
-    def parse(self, block: bytes) -> Parsed:
+    def parse(self, block: bytes) -> ParsedBlock:
         """Split one block of whole lines."""
         data = block.strip(_SPACE)
         if not data:
-            return Parsed(None, None, list, [])
+            return ParsedBlock(None, None, list, [])
         count = data.count(b"\n") + 1
         if not _well_shaped(data, count) or not _is_harmless(data):
             return self._search(block)
@@ -90,12 +90,12 @@ class BlockParser:
             return self._search(block)
         table, out = found
         if not out:
-            return Parsed(table, None, lambda: data.split(b"\n"), [])
+            return ParsedBlock(table, None, lambda: data.split(b"\n"), [])
         first = block[: len(block) - len(block.lstrip(_SPACE))].count(b"\n")
         lines = data.split(b"\n")
         taken = set(out)
         numbers = [first + i for i in range(count) if i not in taken]
-        return Parsed(table, numbers, lambda: [lines[i - first] for i in numbers], [(first + i, lines[i]) for i in out])
+        return ParsedBlock(table, numbers, lambda: [lines[i - first] for i in numbers], [(first + i, lines[i]) for i in out])
 
     def _learning(self, data: bytes, count: int) -> tuple[Any, list[int]] | None:
         """The table of `data` without the lines that match what was learned, and those lines' indexes. None: not readable this way.
@@ -238,7 +238,7 @@ class BlockParser:
         found = [field for field in table.schema if field.name not in self._ignored]
         return _extra_names(pa.struct(found), pa.struct(list(self._schema)))
 
-    def _search(self, block: bytes) -> Parsed:
+    def _search(self, block: bytes) -> ParsedBlock:
         """Like `parse`, for blocks in which single lines have to be looked at."""
         lines = block.split(b"\n")
         clean, dirty = _by_shape(lines)
@@ -252,7 +252,7 @@ class BlockParser:
         elif clean:
             clean, table = self._by_parts(lines, clean, dirty)
         dirty.sort()
-        return Parsed(table, clean, lambda: [lines[i] for i in clean], [(i, lines[i]) for i in dirty])
+        return ParsedBlock(table, clean, lambda: [lines[i] for i in clean], [(i, lines[i]) for i in dirty])
 
     def _by_parts(self, lines: list[bytes], clean: list[int], dirty: list[int]) -> tuple[list[int], Any | None]:
         """The last resort: halves of the lines are parsed, and halves of those, until what fails is found or too much was tried."""

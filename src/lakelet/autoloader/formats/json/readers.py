@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField, UnknownFields, WiderType, mark_of
-from lakelet.autoloader.formats.json.blocks import BlockReader, Rows, UnknownInLine
-from lakelet.autoloader.formats.json.records import Layout, Record, document, separated
-from lakelet.autoloader.formats.json.rows import Row, RowRules
+from lakelet.autoloader.formats.json.blocks import BlockReader, BlockRows, UnknownInLine
+from lakelet.autoloader.formats.json.records import JsonRecord, RecordLayout, document, separated
+from lakelet.autoloader.formats.json.rows import JsonRow, RowRules
 from lakelet.autoloader.formats.lines import count_lines, head_of, read_blocks
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SPACE = b" \t\r\n"
 class JsonLinesReader:
     """Blocks of lines, vectorised where they are clean. A file in UTF-16 or UTF-32 is read by the part that has its first byte."""
 
-    def __init__(self, files: Files, fields: Sequence[DataField], rules: RowRules, layout: Layout, corrupt_column: str) -> None:
+    def __init__(self, files: Files, fields: Sequence[DataField], rules: RowRules, layout: RecordLayout, corrupt_column: str) -> None:
         self._files, self._layout = files, layout
         self._blocks = BlockReader(fields, rules, corrupt_column)
 
@@ -56,7 +56,7 @@ class JsonLinesReader:
 class JsonDocumentReader:
     """Records of a layout other than lines; those without line ends inside go through the vectorised path together."""
 
-    def __init__(self, files: Files, blocks: BlockReader, layout: Layout) -> None:
+    def __init__(self, files: Files, blocks: BlockReader, layout: RecordLayout) -> None:
         self._files, self._layout, self._blocks = files, layout, blocks
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
@@ -69,12 +69,12 @@ class JsonDocumentReader:
                 yield from self._converted(records, passed)
             passed += len(records)
 
-    def _batches(self, part: FilePart) -> Iterator[list[Record]]:
+    def _batches(self, part: FilePart) -> Iterator[list[JsonRecord]]:
         if not self._layout.multi_line:
             for texts in separated(self._files, part.path, self._layout):
-                yield [Record(text) for text in texts]
+                yield [JsonRecord(text) for text in texts]
             return
-        held: list[Record] = []
+        held: list[JsonRecord] = []
         size = 0
         for record in document(self._files, part.path, self._layout, self._blocks.rules.syntax):
             if held and (size >= _DOCUMENT_BLOCK or record.more):
@@ -85,14 +85,14 @@ class JsonDocumentReader:
         if held:
             yield held
 
-    def _converted(self, records: Sequence[Record], passed: int) -> Iterator[Chunk]:
+    def _converted(self, records: Sequence[JsonRecord], passed: int) -> Iterator[Chunk]:
         texts = [record.text.strip(_SPACE) for record in records]
         try:
             if records[0].more:  # it is alone
                 found = [(number, replace(row, more=not row.broken)) for number, row in self._blocks.convert([(0, texts[0])])]
-                rows = Rows(None, found)
+                rows = BlockRows(None, found)
             elif any(b"\n" in text for text in texts):
-                rows = Rows(None, self._blocks.convert(list(enumerate(texts))))
+                rows = BlockRows(None, self._blocks.convert(list(enumerate(texts))))
             else:
                 rows = self._blocks.read(b"\n".join(texts))
         except UnknownInLine as error:
@@ -111,7 +111,7 @@ def unknown_fields(error: UnknownInLine, before: int) -> UnknownFields:
     return UnknownFields(error.blob, number)
 
 
-def chunk_of_rows(blocks: BlockReader, found: Sequence[tuple[int, Row]], before: int) -> Chunk:
+def chunk_of_rows(blocks: BlockReader, found: Sequence[tuple[int, JsonRow]], before: int) -> Chunk:
     """A chunk of rows that were converted one by one; `before`: how many lines or records come before the first one."""
     rows = [row for _, row in found]
     marks = [_mark(row, before + number + 1) for number, row in found]
@@ -119,5 +119,5 @@ def chunk_of_rows(blocks: BlockReader, found: Sequence[tuple[int, Row]], before:
     return Chunk(blocks.arrays(rows), [row.rescued for row in rows], marks, raw)
 
 
-def _mark(row: Row, number: int) -> int | None:
+def _mark(row: JsonRow, number: int) -> int | None:
     return mark_of(number, broken=row.broken, rescued=row.rescued is not None, passed_over=row.more, bad_bytes=row.bad_bytes)

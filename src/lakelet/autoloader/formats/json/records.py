@@ -23,7 +23,7 @@ _scan: Any = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordLayout:
     """How a file is cut into records. `separator` None: at line ends. `codec` None: UTF-8, UTF-16 or UTF-32, as its first bytes show."""
 
     multi_line: bool = False
@@ -35,7 +35,7 @@ class Layout:
         """Whether a file is lines of UTF-8, which the vectorised path reads block by block and parts of which can be read alone."""
         return not self.multi_line and is_utf8(self.codec or "utf-8") and self.separator in (None, "\n")
 
-    def of_file(self, head: bytes) -> Layout:
+    def of_file(self, head: bytes) -> RecordLayout:
         """The layout of a file that begins with these bytes."""
         codec = wide_codec(head) if self.codec is None else None
         return self if codec is None else replace(self, codec=codec)
@@ -45,7 +45,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Record:
+class JsonRecord:
     """The text of one record of a document; `broken`: of a document that is none, from its beginning to its end. `more`: text follows."""
 
     text: bytes
@@ -53,7 +53,7 @@ class Record:
     more: bool = False
 
 
-def separated(files: Files, path: str, layout: Layout) -> Iterator[list[bytes]]:
+def separated(files: Files, path: str, layout: RecordLayout) -> Iterator[list[bytes]]:
     """The records of a file that is not read as a document, as UTF-8, many at a time. Raises FAILED_READ_FILE."""
     separator = (layout.separator or "\n").encode()
     waiting: list[bytes] = []
@@ -73,7 +73,7 @@ def separated(files: Files, path: str, layout: Layout) -> Iterator[list[bytes]]:
     yield b"".join(waiting).split(separator)
 
 
-def document(files: Files, path: str, layout: Layout, syntax: Syntax) -> list[Record]:
+def document(files: Files, path: str, layout: RecordLayout, syntax: Syntax) -> list[JsonRecord]:
     """The records of a file read as a whole (`multiLine`), none of a blank file. Raises FAILED_READ_FILE.
 
     As in Spark, an array that is not valid to its end, or holds anything but objects, is one broken record.
@@ -86,10 +86,10 @@ def document(files: Files, path: str, layout: Layout, syntax: Syntax) -> list[Re
     if found is not None:
         return found
     with open_stream(files, path) as stream:
-        return [Record(b"".join(utf8_chunks(stream, layout.codec)), broken=True)]
+        return [JsonRecord(b"".join(utf8_chunks(stream, layout.codec)), broken=True)]
 
 
-def records_in(chunks: Iterator[str], syntax: Syntax) -> list[Record] | None:
+def records_in(chunks: Iterator[str], syntax: Syntax) -> list[JsonRecord] | None:
     """The records of the document whose text arrives in pieces; None where it is broken."""
     window = _Window(chunks, syntax)
     first = window.peek()
@@ -102,9 +102,9 @@ def records_in(chunks: Iterator[str], syntax: Syntax) -> list[Record] | None:
         texts = None if value is None else [value]
     if texts is None or not all(map(has_utf8, texts)):
         return None
-    found = [Record(text) for text in texts]
+    found = [JsonRecord(text) for text in texts]
     if found and window.peek():
-        found[-1] = Record(found[-1].text, more=True)
+        found[-1] = JsonRecord(found[-1].text, more=True)
     return found
 
 

@@ -83,7 +83,7 @@ class RowRules:
 
 
 @dataclass(frozen=True)
-class Row:
+class JsonRow:
     """One record: values in column order, JSON members of the rescued column without braces, and whether the record was broken.
 
     Broken is what is not JSON, and, without a rescued column, a record with a value that does not fit; its other values are there (FS-35).
@@ -98,7 +98,7 @@ class Row:
     bad_bytes: bool = False
 
 
-class UnknownFields(Exception):
+class UnknownMembers(Exception):
     """A record has fields that the schema does not know, or (`wider`) numbers that a wider type would take; `blob` is that part as JSON."""
 
     def __init__(self, blob: str, wider: bool = False) -> None:
@@ -130,19 +130,19 @@ class RowReader:
     def rules(self) -> RowRules:
         return self._rules
 
-    def row(self, record: Obj, text: str) -> Row:
+    def row(self, record: Obj, text: str) -> JsonRow:
         """The row of one parsed record, `text` being its own. Raises UnknownFields where the rules say so."""
         self._found_unknown = self._found_wider = False
         values, members = self._record.convert(record)
         if self._found_unknown:
-            raise UnknownFields(dump(self.unknown_part(record)), self._found_wider)
+            raise UnknownMembers(dump(self.unknown_part(record)), self._found_wider)
         if members is None or self._rules.rescue:
-            return Row(values, members)
+            return JsonRow(values, members)
         if self._corrupt is not None:  # a value that does not fit and that no column takes makes its record broken
             values[self._corrupt] = text
-        return Row(values, None, broken=True, text=text)
+        return JsonRow(values, None, broken=True, text=text)
 
-    def rows(self, line: bytes) -> list[Row]:
+    def rows(self, line: bytes) -> list[JsonRow]:
         """Rows of one line without its line end; a blank line has none. Raises UnknownFields where the rules say so."""
         if self._rules.cr_ends_line and b"\r" in line:
             line = line.strip(b"\r")  # the text of a broken record has no line end
@@ -156,7 +156,7 @@ class RowReader:
         except BrokenText:
             return [self.broken(line)]
 
-    def _rows_of(self, text: str, *, whole: bool) -> list[Row]:
+    def _rows_of(self, text: str, *, whole: bool) -> list[JsonRow]:
         """Rows of the first value of a text; of `whole` False bytes that are no characters follow."""
         syntax = self._rules.syntax
         try:
@@ -169,7 +169,7 @@ class RowReader:
             rows[0] = replace(rows[0], more=True, text=text)
         return rows
 
-    def broken(self, line: bytes, *, rescue: bool = True) -> Row:
+    def broken(self, line: bytes, *, rescue: bool = True) -> JsonRow:
         """The row of a record that is not JSON; `rescue`: its text goes into the rescued column where no other column takes it."""
         text = _decode(line)
         readable = line.decode("utf-8", errors="replace") if text is None else text
@@ -177,12 +177,12 @@ class RowReader:
         values: list[Any] = [None] * len(self._fields)
         if self._corrupt is not None:
             values[self._corrupt] = readable
-            return Row(values, None, broken=True, text=readable, bad_bytes=bad_bytes)
+            return JsonRow(values, None, broken=True, text=readable, bad_bytes=bad_bytes)
         members = f'"_corrupt_record":{_quote(readable)}'
         if text is None:
             members += f',"_corrupt_record_base64":"{base64.b64encode(line).decode()}"'
         keep = rescue and self._rules.rescue and self._rules.rescue_broken
-        return Row(values, members if keep else None, broken=True, text=readable, bad_bytes=bad_bytes)
+        return JsonRow(values, members if keep else None, broken=True, text=readable, bad_bytes=bad_bytes)
 
     def unknown_part(self, record: Obj) -> Obj:
         """The fields of a record that the schema does not know, and numbers that a wider type would take, with their nesting."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField, mark_of
 from lakelet.autoloader.formats.charsets import utf8_chunks
-from lakelet.autoloader.formats.json.records import Layout, separated
+from lakelet.autoloader.formats.json.records import RecordLayout, separated
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start
 from lakelet.autoloader.formats.json.text import BrokenText, dump, first_value, has_more, repeats_key
 from lakelet.autoloader.formats.lines import count_lines, head_of, open_stream, read_blocks
@@ -42,7 +42,7 @@ class JsonVariantReader:
     """Documents as JSON text in one column; other columns are NULL, but for the one of corrupt records."""
 
     def __init__(
-        self, files: Files, fields: Sequence[DataField], rules: RowRules, layout: Layout, variant: str, corrupt_column: str
+        self, files: Files, fields: Sequence[DataField], rules: RowRules, layout: RecordLayout, variant: str, corrupt_column: str
     ) -> None:
         self._files, self._fields, self._rules, self._layout = files, fields, rules, layout
         names = [name for name, _, _ in fields]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import Option, flag
-from lakelet.autoloader.formats.typed.avro_types import Plan, fastavro, parsed_schema, plan_of
+from lakelet.autoloader.formats.typed.avro_types import AvroPlan, fastavro, parsed_schema, plan_of
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
 from lakelet.autoloader.formats.typed.rebase import mode_of, rebase_option
 
@@ -79,12 +79,12 @@ class AvroReader(TypedReader):
         return OpenFile(plan.schema, read, [mode] * len(plan.schema))
 
 
-def _plan(spec: ReaderSpec, writer: Any) -> Plan:
+def _plan(spec: ReaderSpec, writer: Any) -> AvroPlan:
     wanted = spec.format_options.get("avroschema")
     return plan_of(writer, None if wanted is None else json.loads(wanted))
 
 
-def _batches(blocks: Any, plan: Plan) -> Iterator[list[Any]]:
+def _batches(blocks: Any, plan: AvroPlan) -> Iterator[list[Any]]:
     """Decoded records, also those before a damage. Raises ValueError for whatever a damaged file makes of the library."""
     records, found = _records(blocks, plan), []
     try:
@@ -101,7 +101,7 @@ def _batches(blocks: Any, plan: Plan) -> Iterator[list[Any]]:
         yield found
 
 
-def _records(blocks: Any, plan: Plan) -> Iterator[Any]:
+def _records(blocks: Any, plan: AvroPlan) -> Iterator[Any]:
     decode = fastavro().schemaless_reader
     named = {"return_named_type": plan.named, "return_named_type_override": plan.named}
     for block in blocks:

@@ -53,7 +53,7 @@ _NAMED = {"record": (dict,), "error": (dict,), "enum": (str,), "fixed": (bytes,)
 
 
 @dataclass(frozen=True)
-class Plan:
+class AvroPlan:
     """How records of one writer's schema become Arrow columns.
 
     writer, wanted: schemas for fastavro, without logical types; wanted: None, or what avroSchema asks for.
@@ -94,7 +94,7 @@ def parsed_schema(schema: Any, *, marked: bool = False) -> Any:
         raise ValueError(f"{type(problem).__name__}: {problem}") from None
 
 
-def plan_of(writer: Any, wanted: Any | None) -> Plan:
+def plan_of(writer: Any, wanted: Any | None) -> AvroPlan:
     """The plan for files that `writer` describes. Raises ValueError, and NOT_SUPPORTED_YET for schemas that have no columns in Spark."""
     target = writer if wanted is None else fastavro().parse_schema(wanted)  # parsed schemas have full names only
     if not isinstance(target, dict) or target.get("type") != "record":
@@ -103,7 +103,7 @@ def plan_of(writer: Any, wanted: Any | None) -> Plan:
     found = [(field["name"], *types.of(field["type"])) for field in types.fields_of(target)]
     schema = pa.schema([(name, arrow) for name, arrow, _ in found])
     target_schema = None if wanted is None else parsed_schema(wanted)
-    return Plan(parsed_schema(writer, marked=wanted is None), target_schema, schema, [change for _, _, change in found], types.named)
+    return AvroPlan(parsed_schema(writer, marked=wanted is None), target_schema, schema, [change for _, _, change in found], types.named)
 
 
 def _stripped(schema: Any, marked: bool) -> Any:

@@ -44,7 +44,7 @@ class TypedRules:
 
 
 @dataclass
-class Findings:
+class ExtraFields:
     """What a file has beyond the wanted columns: paths of new fields, and of fields with wider types."""
 
     unknown: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class _Node(Protocol):
         """Values in the wanted type, and per row the JSON text of what was rescued."""
 
 
-class Record:
+class RecordFields:
     """The fields of a record: the file's columns, or those of a struct.
 
     Args:
@@ -72,7 +72,7 @@ class Record:
         file: Sequence[FileField],
         wanted: Sequence[DataField],
         rules: TypedRules,
-        findings: Findings,
+        findings: ExtraFields,
         *,
         path: str = "",
         closed: bool = False,
@@ -157,7 +157,7 @@ def _grouped(row: list[tuple[str, str | None]]) -> str | None:
     return ",".join(found) or None
 
 
-def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Findings, path: str, closed: bool) -> _Node:
+def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
     """How values of the file's type `kind` fill a column of `data_type`."""
     if pa.types.is_null(kind):
         return _Mismatch(arrow, rescue=False)
@@ -165,7 +165,7 @@ def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Fi
     if isinstance(data_type, StructType) and pa.types.is_struct(simple):
         wanted = [(f.name, f.dataType, arrow.field(at).type) for at, f in enumerate(data_type.fields)]
         file = [(simple.field(at).name, simple.field(at).type) for at in range(simple.num_fields)]
-        return _Struct(Record(file, wanted, rules, findings, path=path, closed=closed), arrow, rules.rescue)
+        return _Struct(RecordFields(file, wanted, rules, findings, path=path, closed=closed), arrow, rules.rescue)
     if isinstance(data_type, ArrayType) and pa.types.is_list(simple):
         element = _node(simple.value_type, data_type.elementType, arrow.value_type, rules, findings, f"{path}.element", closed)
         return _same(kind, arrow, element) or _List(element, arrow)
@@ -176,7 +176,7 @@ def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Fi
     return _leaf(kind, data_type, arrow, rules, findings, path, closed)
 
 
-def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Findings, path: str, closed: bool) -> _Node:
+def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
     found = spark_type(kind)
     if found is None:
         return _Mismatch(arrow, rules.rescue)
@@ -230,7 +230,7 @@ def _only(texts: Texts, misfits: Any) -> Texts:
 
 @dataclass(frozen=True)
 class _Struct:
-    record: Record
+    record: RecordFields
     arrow: Any
     rescue: bool
 

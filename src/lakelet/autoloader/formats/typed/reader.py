@@ -13,7 +13,7 @@ from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.discovery.unreadable import unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
 from lakelet.autoloader.formats.options import Option, word
-from lakelet.autoloader.formats.typed.columns import IGNORE, RAISE, RESCUE, Findings, Record, TypedRules
+from lakelet.autoloader.formats.typed.columns import IGNORE, RAISE, RESCUE, ExtraFields, RecordFields, TypedRules
 from lakelet.autoloader.formats.typed.rebase import OldDates, rebased
 from lakelet.autoloader.formats.typed.schema import inferred, schema_of, supported
 
@@ -76,7 +76,7 @@ class TypedReader(FormatReader):
 
     def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
         super().__init__(spec, fields, files, ignored)
-        self._plans: dict[Any, tuple[Record, Findings]] = {}
+        self._plans: dict[Any, tuple[RecordFields, ExtraFields]] = {}
 
     @abstractmethod
     def open(self, part: FilePart) -> OpenFile | None:
@@ -106,13 +106,13 @@ class TypedReader(FormatReader):
             except OldDates as error:
                 raise unreadable(uri, error, why=str(error)) from None
 
-    def _record(self, schema: Any) -> Record:
+    def _record(self, schema: Any) -> RecordFields:
         """The plan for files of this schema. Raises UnknownFields, WiderType."""
         key = tuple((field.name, str(field.type)) for field in schema)
         plan = self._plans.get(key)
         if plan is None:
-            findings = Findings()
-            record = Record([(field.name, field.type) for field in schema], self.fields, self._rules(), findings)
+            findings = ExtraFields()
+            record = RecordFields([(field.name, field.type) for field in schema], self.fields, self._rules(), findings)
             plan = self._plans[key] = (record, findings)
         record, findings = plan
         names = f"[{', '.join([*findings.unknown, *findings.wider])}]"
@@ -135,7 +135,7 @@ class TypedReader(FormatReader):
             ignored=frozenset(name.lower() for name in self.ignored),
         )
 
-    def _chunk(self, record: Record, file: OpenFile, before: int, batch: Any) -> Chunk:
+    def _chunk(self, record: RecordFields, file: OpenFile, before: int, batch: Any) -> Chunk:
         columns: list[Any] = [None] * len(file.schema)
         for at, column in zip(record.needed, batch.columns, strict=True):
             columns[at] = rebased(column, file.modes[at])

@@ -16,7 +16,7 @@ from lakelet.autoloader.formats.json.blocks import UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import unknown_types, widened
 from lakelet.autoloader.formats.json.inference import Struct, Type, finish, to_spark
 from lakelet.autoloader.formats.json.readers import unknown_fields
-from lakelet.autoloader.formats.json.rows import Row, RowReader, RowRules, UnknownFields
+from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, UnknownMembers
 from lakelet.autoloader.formats.json.text import BrokenText, Obj
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
 from lakelet.autoloader.formats.lines import open_stream
@@ -118,7 +118,7 @@ class XmlReader(FormatReader):
         self._xml = xml_rules(spec)
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
-        rows: list[Row] = []
+        rows: list[JsonRow] = []
         number = 0
         for element in _elements(self.spec, self.files, part.path):
             rows.append(self._row(element, number))
@@ -129,15 +129,15 @@ class XmlReader(FormatReader):
         if rows:
             yield self._chunk(rows, number - len(rows))
 
-    def _row(self, element: str, number: int) -> Row:
+    def _row(self, element: str, number: int) -> JsonRow:
         try:
             return self._rows.row(self._shaper.record(tree_of(element, self._xml), self._kinds), element)
         except BrokenText:
             return self._rows.broken(with_lost_bytes(element))
-        except UnknownFields as error:
+        except UnknownMembers as error:
             raise unknown_fields(UnknownInLine(error.blob, number, error.wider), 0) from None
 
-    def _chunk(self, rows: Sequence[Row], before: int) -> Chunk:
+    def _chunk(self, rows: Sequence[JsonRow], before: int) -> Chunk:
         arrays = [pa.array([row.values[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self.fields)]
         if not any(row.broken or row.rescued for row in rows):
             return Chunk(arrays)
