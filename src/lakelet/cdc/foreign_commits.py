@@ -24,7 +24,7 @@ from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
 from lakelet.cdc.computed import completed
 from lakelet.cdc.counts import complete, kept_by
 from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
-from lakelet.cdc.mirror import MIRRORED, PART, Position, commit_text, position, without_hidden
+from lakelet.cdc.mirror import MIRRORED, PART, MirrorPosition, commit_text, position, without_hidden
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import PROPERTY, State
 from lakelet.files.paths import AnyPath
@@ -106,7 +106,7 @@ def adopt(session: SparkSession, target: AnyPath, table_state: TableState | None
 # ------------------------------------------------------------------------------------------------- what others committed
 
 
-def _look(public: FileTransaction, now: Position, inner: AnyPath) -> _Foreign:
+def _look(public: FileTransaction, now: MirrorPosition, inner: AnyPath) -> _Foreign:
     """Return what foreign commits did, from their log files."""
     log = TableLog(public.path)
     start, _ = _adopted_upto(inner, now)
@@ -138,7 +138,7 @@ def _restored_to(public: FileTransaction, bases: Mapping[int, int | None], versi
     return version
 
 
-def _adopted_upto(inner: AnyPath, now: Position) -> tuple[int, bool]:
+def _adopted_upto(inner: AnyPath, now: MirrorPosition) -> tuple[int, bool]:
     """The version of the target up to which changes by hand are in the internal log, and whether its rows were the same after that."""
     log = TableLog(inner)
     commits = [log.commit(version) for version in range(now.internal + 1, log.version() + 1)]
@@ -194,7 +194,7 @@ def _carry_properties(public: FileTransaction, internal: FileTransaction, found:
     return True
 
 
-def _unshown(inner: AnyPath, now: Position) -> Mapping[str, Any] | None:
+def _unshown(inner: AnyPath, now: MirrorPosition) -> Mapping[str, Any] | None:
     """Return the facts of the newest micro-batch that is not mirrored yet; None if there is none."""
     for version in range(TableLog(inner).version(), now.internal, -1):
         for line in commit_text(inner, version).splitlines():
@@ -210,7 +210,7 @@ def _unshown(inner: AnyPath, now: Position) -> Mapping[str, Any] | None:
 def _adopt(
     public: FileTransaction,
     internal: FileTransaction,
-    now: Position,
+    now: MirrorPosition,
     found: _Foreign,
     table_state: TableState,
 ) -> bool:
@@ -273,7 +273,7 @@ def _replace(internal: FileTransaction, touched: DataFrame, state: DataFrame, sh
 # ------------------------------------------------------------------------------------------------ the target's log again
 
 
-def _give_back(public: FileTransaction, internal: FileTransaction, now: Position, *, data_change: bool) -> None:
+def _give_back(public: FileTransaction, internal: FileTransaction, now: MirrorPosition, *, data_change: bool) -> None:
     """Commit the files of the newest internal version to the target.
 
     `data_change`: rows differ from those before it, for readers of the target as a stream.

@@ -33,7 +33,7 @@ _STATISTICS = ("minValues", "maxValues", "nullCount")
 
 
 @dataclass(frozen=True)
-class Position:
+class MirrorPosition:
     """State of the target's log: its version `public` mirrors version `internal` (-1: none); later versions are `foreign`."""
 
     internal: int
@@ -46,17 +46,17 @@ class Position:
         return range(self.public + 1, self.newest + 1)
 
 
-def position(target: AnyPath, upto: int | None = None) -> Position:
+def position(target: AnyPath, upto: int | None = None) -> MirrorPosition:
     """Return the position of the target's log, up to version `upto`. Raises CDC_LOG_GAP if no commit names the internal version."""
     log = TableLog(target)
     newest = log.version() if upto is None else upto
     for version in range(newest, -1, -1):
         shown = _shown(target, version)
         if shown is not None:
-            return Position(shown, version, newest)
+            return MirrorPosition(shown, version, newest)
         if log.commit(version) is None:  # cleaned up by Delta after a checkpoint, which keeps the txn
-            return Position(_marked(target, version), version, newest)
-    return Position(-1, -1, newest)
+            return MirrorPosition(_marked(target, version), version, newest)
+    return MirrorPosition(-1, -1, newest)
 
 
 def _shown(target: AnyPath, version: int) -> int | None:
