@@ -181,7 +181,7 @@ def _validate(target: str | None, pipelines: Sequence[str]) -> None:
 
     for key in pipelines:
         _note(f"Validating the pipeline {key} on this machine (--no-validate leaves it out)")
-        asked = o.Asked(source=[key] if len(pipelines) > 1 else None, target=target, as_json=True)
+        asked = o.CommonOptions(source=[key] if len(pipelines) > 1 else None, target=target, as_json=True)
         try:
             with stdout_for_data(asked), shown_phases(sys.stderr):
                 Pipeline(configured(asked)).validate()

@@ -78,7 +78,7 @@ def conditions(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CommonOptions:
     """The options that run, validate, plan and graph have in common, as typed by the user."""
 
     source: Sources = None
@@ -106,18 +106,18 @@ SELECTING = frozenset({"select", "full_refresh", "full_refresh_all", "reset_chec
 
 
 def with_common_options(command: Callable[..., None], *, without: Collection[str] = (), own_first: bool = False) -> Callable[..., None]:
-    """Give a command `f(asked, **own options)` one parameter per field of `Asked`, in the form typer reads.
+    """Give a command `f(asked, **own options)` one parameter per field of `CommonOptions`, in the form typer reads.
 
     `without`: fields that the command has no option for. `own_first`: its own arguments come before the sources.
     """
-    hints = get_type_hints(Asked, include_extras=True)
-    common = {f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name]) for f in fields(Asked)}
+    hints = get_type_hints(CommonOptions, include_extras=True)
+    common = {f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name]) for f in fields(CommonOptions)}
     common = {name: parameter for name, parameter in common.items() if name not in without}
     # get_type_hints would wrap options whose default is None: before Python 3.11 it hides what is said of them.
     own = [p.replace(kind=_KEYWORD) for p in list(inspect.signature(command, eval_str=True).parameters.values())[1:]]
 
     def wrapper(**given: Any) -> None:
-        asked = Asked(**{name: given.pop(name) for name in common})
+        asked = CommonOptions(**{name: given.pop(name) for name in common})
         command(asked, **given)
 
     shown = [*own, *common.values()] if own_first else [*common.values(), *own]

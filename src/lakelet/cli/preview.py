@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
     app.command()(o.with_common_options(watch, without=without))
 
 
-def preview(asked: o.Asked, name: Name, rows: Rows = SHOWN_ROWS) -> None:
+def preview(asked: o.CommonOptions, name: Name, rows: Rows = SHOWN_ROWS) -> None:
     """Compute some rows of one dataset and judge its rules on them; nothing is written."""
     from lakelet.inspection.preview import preview as previewed
     from lakelet.pipeline import Pipeline
@@ -57,7 +57,7 @@ def preview(asked: o.Asked, name: Name, rows: Rows = SHOWN_ROWS) -> None:
     show(found)
 
 
-def watch(asked: o.Asked, rows: Rows = SHOWN_ROWS) -> None:
+def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
     """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
     from lakelet.inspection.watching import Watch
     from lakelet.spark.launch.resident.lending import Lender, SessionEnded

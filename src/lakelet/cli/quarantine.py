@@ -49,7 +49,7 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
     show_rows(found.rows, Form.TABLE, limit)
 
 
-def replay(asked: o.Asked, dataset: Dataset) -> None:
+def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
     """Judge the held rows by the rules of now; those that pass go into the dataset, once."""
     from lakelet.pipeline import Pipeline
 

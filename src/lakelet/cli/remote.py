@@ -86,7 +86,7 @@ def opened(target: str | None, folder: Path | None = None) -> Target:
     return open_target(root, target, environ=os.environ, cwd=Path.cwd(), notice=note)
 
 
-def run_remote(asked: o.Asked, *, continuous: bool | None, pipeline: str | None, cancel: bool) -> int:
+def run_remote(asked: o.CommonOptions, *, continuous: bool | None, pipeline: str | None, cancel: bool) -> int:
     """Start an update in the workspace, show it as a local one, and return the exit code."""
     refuse_here_only(**{name: getattr(asked, name) for name in _HERE_ONLY if hasattr(asked, name)})
     if continuous is not None:
@@ -289,7 +289,7 @@ def _source(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | 
     return (folders[0].absolute() if folders else None), (keys[0] if keys else pipeline)
 
 
-def _request(asked: o.Asked) -> UpdateRequest:
+def _request(asked: o.CommonOptions) -> UpdateRequest:
     from lakelet.deploy.watching import UpdateRequest
 
     select, reset, flows = o.names(asked.select), o.names(asked.full_refresh), o.names(asked.reset_checkpoint)

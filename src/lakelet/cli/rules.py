@@ -31,7 +31,7 @@ _OF_UPDATES = ("select", "full_refresh", "full_refresh_all", "reset_checkpoint",
 rules_app = typer.Typer(no_args_is_help=True, help="The rules of the pipeline: list, check, test, suggest and convert them.")
 
 
-class Form(str, Enum):
+class RuleForm(str, Enum):
     """What `convert` writes."""
 
     GX = "gx"
@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
         rules_app.command(name)(command)
 
 
-def list_rules(asked: o.Asked) -> None:
+def list_rules(asked: o.CommonOptions) -> None:
     """List all rules: those of the rule files and those that the code declares."""
     from lakelet.rules import checking
 
@@ -69,7 +69,7 @@ def list_rules(asked: o.Asked) -> None:
         _note("The pipeline has no rules.")
 
 
-def check(asked: o.Asked) -> None:
+def check(asked: o.CommonOptions) -> None:
     """Find errors in rules: unknown columns, no condition, a name twice, used by no dataset, never failing or never holding."""
     from lakelet.rules import checking
 
@@ -150,7 +150,9 @@ def suggest(
 
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A rule file, a suite of Great Expectations, or SQL.")],
-    to: Annotated[Form, typer.Option("--to", metavar="gx|sql|yaml", help="What to write: a suite, CONSTRAINT clauses, or a rule file.")],
+    to: Annotated[
+        RuleForm, typer.Option("--to", metavar="gx|sql|yaml", help="What to write: a suite, CONSTRAINT clauses, or a rule file.")
+    ],
 ) -> None:
     """Print rules in another form; what that form has no word for is named on stderr."""
     from lakelet.rules.conversion import convert as converted
@@ -161,7 +163,7 @@ def convert(
     write_lines([Line(f"not carried over: {note}", "warning") for note in found.notes], sys.stderr)
 
 
-def _pipeline(asked: o.Asked) -> tuple[Pipeline, Path]:
+def _pipeline(asked: o.CommonOptions) -> tuple[Pipeline, Path]:
     """The pipeline and its folder of rule files."""
     from lakelet.pipeline import Pipeline
     from lakelet.quality.files import FOLDER

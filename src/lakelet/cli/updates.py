@@ -47,7 +47,7 @@ Continuous = Annotated[
 
 
 def run(
-    asked: o.Asked,
+    asked: o.CommonOptions,
     continuous: Continuous = None,
     remote: Remote = False,
     pipeline: PipelineKey = None,
@@ -62,7 +62,7 @@ def run(
         _run_here(asked, config)
 
 
-def _run_here(asked: o.Asked, config: PipelineConfig) -> None:
+def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
     import psutil
 
     pipeline, request = _pipeline(config, asked)
@@ -100,7 +100,7 @@ def exit_code_of(result: UpdateResult) -> ExitCode:
     return ExitCode.FAILED if result.failed_checks else _EXITS.get(result.state, ExitCode.FAILED)
 
 
-def validate(asked: o.Asked) -> None:
+def validate(asked: o.CommonOptions) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
@@ -120,7 +120,7 @@ def validate(asked: o.Asked) -> None:
     write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
 
 
-def plan(asked: o.Asked) -> None:
+def plan(asked: o.CommonOptions) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
@@ -137,7 +137,7 @@ Svg = Annotated[bool, typer.Option("--svg", help="As a picture: lakelet graph --
 Html = Annotated[bool, typer.Option("--html", help="As a page with the picture: lakelet graph --html > graph.html")]
 
 
-def graph(asked: o.Asked, mermaid: Mermaid = False, svg: Svg = False, html: Html = False) -> None:
+def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, html: Html = False) -> None:
     """Show the datasets and what they read. Nothing is written."""
     if sum((mermaid, svg, html, asked.as_json)) > 1:
         raise LakeletError("USAGE", "--mermaid, --svg, --html and --json exclude each other")
@@ -162,7 +162,7 @@ def _notice_lines(notices: Iterable[Notice]) -> list[Line]:
     return [Line(f"{notice.where}: {notice.text}", "warning") for notice in notices]
 
 
-def configured(asked: o.Asked, *, continuous: bool | None = None) -> PipelineConfig:
+def configured(asked: o.CommonOptions, *, continuous: bool | None = None) -> PipelineConfig:
     return load_config(
         asked.source or (),
         target=asked.target,
@@ -179,7 +179,7 @@ def configured(asked: o.Asked, *, continuous: bool | None = None) -> PipelineCon
     )
 
 
-def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request]:
+def _pipeline(config: PipelineConfig, asked: o.CommonOptions) -> tuple[Pipeline, Request]:
     from lakelet.cli.first_start import ready_for_spark
     from lakelet.pipeline import Pipeline
     from lakelet.plan.selection import Request
@@ -196,7 +196,7 @@ def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request
     return Pipeline(config), request
 
 
-def stdout_for_data(asked: o.Asked) -> AbstractContextManager[Any]:
+def stdout_for_data(asked: o.CommonOptions) -> AbstractContextManager[Any]:
     """With --json, what the pipeline's own code prints goes to stderr."""
     return redirect_stdout(sys.stderr) if asked.as_json else nullcontext()
 
