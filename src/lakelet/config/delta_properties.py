@@ -186,7 +186,7 @@ _FEATURES_BY_LOWER = {feature.lower() for feature in FEATURES}
 
 
 @dataclass(frozen=True)
-class Remark:
+class PropertyRemark:
     """Finding about one property: a notice, or why it is refused (`code`, with the nearest names)."""
 
     text: str
@@ -194,7 +194,7 @@ class Remark:
     nearest: tuple[str, ...] = ()
 
 
-def examine(properties: Mapping[str, str], *, any_name: bool = False) -> Iterator[Remark]:
+def examine(properties: Mapping[str, str], *, any_name: bool = False) -> Iterator[PropertyRemark]:
     """Return the findings about the `delta.*` among a table's properties. `any_name`: names that nobody knows give a notice only."""
     spelt: dict[str, str] = {}
     for key, value in properties.items():
@@ -202,11 +202,11 @@ def examine(properties: Mapping[str, str], *, any_name: bool = False) -> Iterato
         if lower.startswith(_PREFIX):
             first = spelt.setdefault(lower, key)
             if first != key:
-                yield Remark(f"{first} and {key} are one property", "PROPERTY_INVALID")
+                yield PropertyRemark(f"{first} and {key} are one property", "PROPERTY_INVALID")
                 continue
             yield from _remark(key, value, any_name)
         elif name := _meant(lower):
-            yield Remark(f"the property {key} means nothing to Delta; did you mean {name}?")
+            yield PropertyRemark(f"the property {key} means nothing to Delta; did you mean {name}?")
     yield from _retention(properties)
 
 
@@ -218,25 +218,27 @@ def _meant(key: str) -> str | None:
     return known.name if known else None
 
 
-def examine_default(key: str, value: str) -> Iterator[Remark]:
+def examine_default(key: str, value: str) -> Iterator[PropertyRemark]:
     """Return the finding about a setting of the pipeline that begins with `DEFAULTS`."""
     name = _PREFIX + key[len(DEFAULTS) :]
     known = KNOWN.get(name.lower())
     if known is None and not name.lower().startswith(_FEATURE):
         near = "".join(nearest_names(name, [k.name for k in _ALL], limit=1)).removeprefix(_PREFIX)
-        yield Remark(f"{key} has no effect here: Delta has no such property" + (f"; did you mean {DEFAULTS}{near}?" if near else ""))
+        yield PropertyRemark(
+            f"{key} has no effect here: Delta has no such property" + (f"; did you mean {DEFAULTS}{near}?" if near else "")
+        )
     elif known is not None and key != DEFAULTS + known.name.removeprefix(_PREFIX):
-        yield Remark(f"{key} has no effect here: Delta reads {DEFAULTS}{known.name.removeprefix(_PREFIX)}")
+        yield PropertyRemark(f"{key} has no effect here: Delta reads {DEFAULTS}{known.name.removeprefix(_PREFIX)}")
     elif known is not None:
         yield from (_about(remark, name, key) for remark in _remark(name, value, any_name=True))
 
 
-def _about(remark: Remark, name: str, key: str) -> Remark:
+def _about(remark: PropertyRemark, name: str, key: str) -> PropertyRemark:
     """The same remark about `key`."""
-    return Remark(remark.text.replace(name, key), remark.code, remark.nearest)
+    return PropertyRemark(remark.text.replace(name, key), remark.code, remark.nearest)
 
 
-def _remark(key: str, value: str, any_name: bool) -> Iterator[Remark]:
+def _remark(key: str, value: str, any_name: bool) -> Iterator[PropertyRemark]:
     lower = key.lower()
     known = KNOWN.get(lower)
     if known is not None:
@@ -244,29 +246,29 @@ def _remark(key: str, value: str, any_name: bool) -> Iterator[Remark]:
     elif lower.startswith(_FEATURE):
         feature = lower[len(_FEATURE) :]
         if value.lower() not in ("supported", "enabled"):
-            yield Remark(f"{key} is {value!r}: supported or enabled is expected", "PROPERTY_INVALID")
+            yield PropertyRemark(f"{key} is {value!r}: supported or enabled is expected", "PROPERTY_INVALID")
         elif feature not in _FEATURES_BY_LOWER:
-            yield Remark(f"{key} has no effect here: Delta without Databricks does not have this feature")
+            yield PropertyRemark(f"{key} has no effect here: Delta without Databricks does not have this feature")
     elif lower in _HOSTED_BY_LOWER:
-        yield Remark(f"{key} has no effect here: {HOSTED[_HOSTED_BY_LOWER[lower]]}")
+        yield PropertyRemark(f"{key} has no effect here: {HOSTED[_HOSTED_BY_LOWER[lower]]}")
     elif not lower.startswith(_FREE):
         text = f"Delta has no property {key}"
         near = nearest_names(key, [k.name for k in _ALL if k.fixed is None]) or nearest_names(key, HOSTED)
-        yield Remark(f"{key} has no effect here: {text}") if any_name else Remark(text, "PROPERTY_UNKNOWN", near)
+        yield PropertyRemark(f"{key} has no effect here: {text}") if any_name else PropertyRemark(text, "PROPERTY_UNKNOWN", near)
 
 
-def _of_value(key: str, value: str, known: _Known) -> Iterator[Remark]:
+def _of_value(key: str, value: str, known: _Known) -> Iterator[PropertyRemark]:
     if known.fixed is not None:
-        yield Remark(f"{key} cannot be declared: {known.fixed}", "PROPERTY_INVALID")
+        yield PropertyRemark(f"{key} cannot be declared: {known.fixed}", "PROPERTY_INVALID")
         return
     idle = _hosted_value(known, value)
     if idle is not None:
-        yield Remark(f"{key} = {value} has no effect here: {idle}")
+        yield PropertyRemark(f"{key} = {value} has no effect here: {idle}")
         return
     try:
         known.read(value)
     except ValueError as problem:
-        yield Remark(f"{key} is {value!r}: {problem}", "PROPERTY_INVALID")
+        yield PropertyRemark(f"{key} is {value!r}: {problem}", "PROPERTY_INVALID")
 
 
 def _hosted_value(known: _Known, value: str) -> str | None:
@@ -274,7 +276,7 @@ def _hosted_value(known: _Known, value: str) -> str | None:
     return next((why for word, why in (known.hosted or {}).items() if word.lower() == value.strip().lower()), None)
 
 
-def _retention(properties: Mapping[str, str]) -> Iterator[Remark]:
+def _retention(properties: Mapping[str, str]) -> Iterator[PropertyRemark]:
     """A notice where files that the log still names may be deleted, which newer versions of Databricks refuse."""
     by_lower = {key.lower(): value for key, value in properties.items()}
     log, files = by_lower.get(_LOG_RETENTION.lower()), by_lower.get(_FILE_RETENTION.lower())
@@ -285,7 +287,7 @@ def _retention(properties: Mapping[str, str]) -> Iterator[Remark]:
     except ValueError:
         return  # reported already
     if shorter:
-        yield Remark(f"{_LOG_RETENTION} is shorter than {_FILE_RETENTION}, which Databricks Runtime 18.0 and later refuses")
+        yield PropertyRemark(f"{_LOG_RETENTION} is shorter than {_FILE_RETENTION}, which Databricks Runtime 18.0 and later refuses")
 
 
 # -------------------------------------------------------------------------------------------------------------- stored

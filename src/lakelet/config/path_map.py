@@ -124,7 +124,7 @@ def _components(path: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Entry:
+class MapEntry:
     """One `FROM=TO`: the prefix as written, and what replaces it (an absolute path or a URI)."""
 
     prefix: str
@@ -142,7 +142,7 @@ class PathMap:
     that hold the files of the repository, which code also names by their paths in a workspace.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[MapEntry, ...] = ()
     kept: tuple[str, ...] = ()
     root: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -152,12 +152,12 @@ class PathMap:
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
         """From (prefix, target) pairs; relative targets lie in `base`. Raises `code` if a prefix has two targets, or is a pattern."""
-        found: dict[tuple[str, ...], Entry] = {}
+        found: dict[tuple[str, ...], MapEntry] = {}
         for prefix, target in pairs:
             if _GLOB.search(prefix):
                 what = f"{prefix} is not a prefix of paths: it holds a pattern"
                 raise LakeletError(code, what, where=where, todo="Name the folder above the pattern; everything below it is mapped too.")
-            entry = Entry(prefix, resolved_target(target, base), where)
+            entry = MapEntry(prefix, resolved_target(target, base), where)
             first = found.setdefault(_parsed(prefix).parts, entry)
             if first.target != entry.target:
                 what = f"{prefix} is mapped twice: to {first.target} and to {entry.target}"
@@ -169,7 +169,7 @@ class PathMap:
         own = {_parsed(entry.prefix).parts for entry in self.entries}
         return PathMap((*self.entries, *(e for e in below.entries if _parsed(e.prefix).parts not in own)), self.kept + below.kept)
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> MapEntry | None:
         """The entry with the longest prefix of `path`, or None."""
         parsed = _parsed(path)
         if not parsed.parts or any(_parsed(root).covers(parsed) for root in self.kept):
@@ -294,7 +294,7 @@ def not_mapped(path: str, where: Location | None = None, parameter: str | None =
     return LakeletError("PATH_NOT_MAPPED", what, where=where, why=why, todo=todo)
 
 
-def _target_missing(path: str, entry: Entry, where: Location | None) -> LakeletError:
+def _target_missing(path: str, entry: MapEntry, where: Location | None) -> LakeletError:
     return LakeletError(
         "MAP_TARGET_MISSING",
         f"{path} is mapped to {entry.target}, which does not exist",

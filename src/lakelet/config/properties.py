@@ -103,14 +103,14 @@ _BY_LOWER = {known.name.lower(): known for known in _ALL}
 
 
 @dataclass(frozen=True)
-class Found:
+class SettingFinding:
     """Finding about one setting: a notice, or that its value cannot be used (`invalid`)."""
 
     text: str
     invalid: bool = False
 
 
-def examine(settings: Mapping[str, str], *, of: str, development: bool = False) -> Iterator[Found]:
+def examine(settings: Mapping[str, str], *, of: str, development: bool = False) -> Iterator[SettingFinding]:
     """Return the findings about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table").
 
     `development`: the pipeline says that it runs in development mode.
@@ -120,12 +120,12 @@ def examine(settings: Mapping[str, str], *, of: str, development: bool = False) 
         if known is None:
             if key.lower().startswith(_PREFIX):
                 near = "".join(nearest_names(key, [k.name for k in _ALL], limit=1))
-                yield Found(f"{key} has no effect here: no such setting is known" + (f"; did you mean {near}?" if near else ""))
+                yield SettingFinding(f"{key} has no effect here: no such setting is known" + (f"; did you mean {near}?" if near else ""))
             continue
         try:
             known.read(value)
         except ValueError as problem:
-            yield Found(f"{key} is {value!r}: {problem}", invalid=True)
+            yield SettingFinding(f"{key} is {value!r}: {problem}", invalid=True)
             continue
         idle = known.idle
         if of not in known.where.split():
@@ -133,7 +133,7 @@ def examine(settings: Mapping[str, str], *, of: str, development: bool = False) 
         elif development and known.name in (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES) and whole(value):
             idle = "in development mode nothing is tried again"
         if idle:
-            yield Found(f"{key} has no effect here: {idle}")
+            yield SettingFinding(f"{key} has no effect here: {idle}")
 
 
 def trigger_interval(settings: Iterable[Mapping[str, str]]) -> float | None:
