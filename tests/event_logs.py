@@ -12,7 +12,7 @@ from typing import Any
 from lakelet.base.names import TableName
 from lakelet.dashboard.documents import Site
 from lakelet.dashboard.source_text import SourceTexts
-from lakelet.dashboard.tables import Sample, TableFacts, Version
+from lakelet.dashboard.tables import Sample, TableFacts, TableVersion
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
@@ -281,7 +281,7 @@ def facts(name: str, *, rows: int = 1000, held: int | None = None) -> TableFacts
     sample = Sample(("id", "amount", "gift_note"), (("1", "12.50", None), ("2", "-3.00", "two\nlines")))
     own = ("id", "amount", "_broken_rules", "_quarantined_at", "_update_id", "_flow_name", "_source_file", "_released_by")
     broken = ("9", "1.00", '["known_currency"]', "2026-03-04T12:00:09Z", "5b2c", name, "landing/orders/0302-06.json", None)
-    versions = tuple(Version(n, moment + n * 1000, "STREAMING UPDATE", rows // 4) for n in (3, 2, 1, 0))
+    versions = tuple(TableVersion(n, moment + n * 1000, "STREAMING UPDATE", rows // 4) for n in (3, 2, 1, 0))
     quarantine = Sample(own, (broken, broken)) if held is not None else None
     return TableFacts(name, rows, 3, rows * 40, 4, columns, versions, sample, quarantine, held)
 

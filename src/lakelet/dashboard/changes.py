@@ -21,7 +21,7 @@ class Tone(TextEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class UpdateDifference:
     """One difference. `about`: the dataset, empty for the update as a whole; `rule`: of it, if it is about one; `text`: a clause.
 
     `weight`: of two changes of one tone, the larger one is said first.
@@ -39,7 +39,7 @@ LONGEST = 200
 _ORDER = (Tone.BAD, Tone.WARNING, Tone.GOOD, Tone.NEUTRAL)
 
 
-def what_changed(history: History) -> tuple[Change, ...]:
+def what_changed(history: History) -> tuple[UpdateDifference, ...]:
     """The differences that the newest update made to its pipeline, the gravest first."""
     if not history.updates:
         return ()
@@ -49,16 +49,16 @@ def what_changed(history: History) -> tuple[Change, ...]:
     return tuple(sorted(found, key=lambda c: (_ORDER.index(c.tone), -c.weight)))
 
 
-def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     last = _last_states(before)
     skipped = [run.dataset for run in newest.runs if run.status is FlowState.SKIPPED]
     for run in newest.runs:
         was = last.get((run.dataset, run.flow))
         if run.status is FlowState.FAILED:
             again = "failed again" if was is FlowState.FAILED else "failed"
-            yield Change(Tone.BAD, run.dataset, f"{again}{_of_flow(run)}: {_headline(run)}")
+            yield UpdateDifference(Tone.BAD, run.dataset, f"{again}{_of_flow(run)}: {_headline(run)}")
         elif run.status.is_done and was in (FlowState.FAILED, FlowState.SKIPPED):
-            yield Change(
+            yield UpdateDifference(
                 Tone.GOOD,
                 run.dataset,
                 f"is up to date again{_of_flow(run)}, after it {'failed' if was is FlowState.FAILED else 'was skipped'}",
@@ -66,12 +66,12 @@ def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
         for count, what in ((run.corrupt, "broken line"), (run.late, "late row")):
             if count:
                 kept = "left out" if what == "late row" else "kept"
-                yield Change(Tone.WARNING, run.dataset, f"{kept} {counted(count, what)}")
+                yield UpdateDifference(Tone.WARNING, run.dataset, f"{kept} {counted(count, what)}")
     if skipped:
         names = listed([name.rpartition(".")[2] for name in skipped], 5)
-        yield Change(Tone.WARNING, "", f"{counted(len(skipped), 'flow')} skipped because of failures: {names}", weight=2)
+        yield UpdateDifference(Tone.WARNING, "", f"{counted(len(skipped), 'flow')} skipped because of failures: {names}", weight=2)
     if newest.failure is not None:
-        yield Change(Tone.BAD, "", f"the update failed: {newest.failure.text.splitlines()[0]}")
+        yield UpdateDifference(Tone.BAD, "", f"the update failed: {newest.failure.text.splitlines()[0]}")
 
 
 def _last_states(before: Sequence[UpdateRun]) -> dict[tuple[str, str], FlowState]:
@@ -89,20 +89,20 @@ def _headline(run: FlowRun) -> str:
     return headline if len(headline) <= LONGEST else headline[: LONGEST - 1] + "…"
 
 
-def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     last = {key: counts for update in before for key, counts in update.counts_by_rule.items()}
     for (dataset, rule), count in newest.counts_by_rule.items():
         now, was, failed = count.pass_rate, last[dataset, rule].pass_rate if (dataset, rule) in last else None, count.failed
         if now is None or (was is not None and abs(now - was) < 0.0005):
             continue
         if was is None and now < 1:
-            yield Change(Tone.WARNING, dataset, f"{counted(failed, 'row')} broke it, {percent(now)} passed", rule, 1 - now)
+            yield UpdateDifference(Tone.WARNING, dataset, f"{counted(failed, 'row')} broke it, {percent(now)} passed", rule, 1 - now)
         elif was is not None and now < was:
-            yield Change(
+            yield UpdateDifference(
                 Tone.WARNING, dataset, f"pass rate fell from {percent(was)} to {percent(now)} ({counted(failed, 'row')})", rule, was - now
             )
         elif was is not None:
-            yield Change(Tone.GOOD, dataset, f"pass rate rose from {percent(was)} to {percent(now)}", rule, now - was)
+            yield UpdateDifference(Tone.GOOD, dataset, f"pass rate rose from {percent(was)} to {percent(now)}", rule, now - was)
 
 
 def percent(rate: float) -> str:
@@ -112,47 +112,47 @@ def percent(rate: float) -> str:
     return f"{min(max(rate * 100, 0.01), 99.99):.2f}%"
 
 
-def _checks(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+def _checks(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     last = {(c.dataset, c.name): c.success for update in before for c in update.checks}
     for check in newest.checks:
         was = last.get((check.dataset, check.name))
         if check.success is False:
-            yield Change(
+            yield UpdateDifference(
                 Tone.BAD if check.severity == "critical" else Tone.WARNING, check.dataset, f"check failed: {check.message}", check.name
             )
         elif check.success and was is False:
-            yield Change(Tone.GOOD, check.dataset, "check passes again", check.name)
+            yield UpdateDifference(Tone.GOOD, check.dataset, "check passes again", check.name)
 
 
-def _schemas(newest: UpdateRun) -> Iterator[Change]:
+def _schemas(newest: UpdateRun) -> Iterator[UpdateDifference]:
     for change in newest.schema_changes:
         names = [name for name, _ in (*change.added, *change.widened)]
         word = "widened type of" if not change.added else "new column" if len(names) == 1 else "new columns"
         brought = f", brought by {change.file.rpartition('/')[2]}" if change.file else ""
-        yield Change(Tone.NEUTRAL, change.dataset, f"{word} {listed(names, 6)}{brought}")
+        yield UpdateDifference(Tone.NEUTRAL, change.dataset, f"{word} {listed(names, 6)}{brought}")
 
 
-def _defined(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+def _defined(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     earlier = next((u.definitions for u in reversed(before) if u.definitions), None)
     if earlier is None or not newest.definitions:
         return
     for name in newest.definitions:
         if name not in earlier:
-            yield Change(Tone.NEUTRAL, name, "is new")
+            yield UpdateDifference(Tone.NEUTRAL, name, "is new")
         else:
             yield from _rule_edits(newest.definitions[name], earlier[name])
     for name in earlier:
         if name not in newest.definitions:
-            yield Change(Tone.NEUTRAL, name, "is no longer defined")
+            yield UpdateDifference(Tone.NEUTRAL, name, "is no longer defined")
 
 
-def _rule_edits(now: Definition, before: Definition) -> Iterator[Change]:
+def _rule_edits(now: Definition, before: Definition) -> Iterator[UpdateDifference]:
     old, new = ({rule.name: rule for rule in definition.rules} for definition in (before, now))
     for name, rule in new.items():
         if name not in old:
-            yield Change(Tone.NEUTRAL, now.name, f"new rule, action {rule.action}", name)
+            yield UpdateDifference(Tone.NEUTRAL, now.name, f"new rule, action {rule.action}", name)
         elif (rule.constraint, rule.action) != (old[name].constraint, old[name].action):
-            yield Change(Tone.NEUTRAL, now.name, "the rule was changed", name)
+            yield UpdateDifference(Tone.NEUTRAL, now.name, "the rule was changed", name)
     for name in old:
         if name not in new:
-            yield Change(Tone.NEUTRAL, now.name, "the rule was removed", name)
+            yield UpdateDifference(Tone.NEUTRAL, now.name, "the rule was removed", name)

@@ -32,7 +32,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Version:
+class TableVersion:
     """One version of a table: what made it, by the table's own log. `at`: milliseconds since 1970; `rows`: written, None if not said."""
 
     number: int
@@ -51,7 +51,7 @@ class TableFacts:
     bytes: int
     files: int
     columns: tuple[tuple[str, str], ...]
-    versions: tuple[Version, ...]
+    versions: tuple[TableVersion, ...]
     sample: Sample
     quarantine: Sample | None = None
     held: int | None = None
@@ -155,13 +155,13 @@ def _held(table: Any) -> int | None:
         return None
 
 
-def _versions(table: Any) -> tuple[Version, ...]:
+def _versions(table: Any) -> tuple[TableVersion, ...]:
     found = []
     for entry in table.history(VERSIONS):
         metrics: Mapping[str, Any] = entry.get("operationMetrics") or {}
         rows = metrics.get("numOutputRows", metrics.get("num_added_rows"))
         at, number = entry.get("timestamp"), entry.get("version")
-        found.append(Version(int(number or 0), at, str(entry.get("operation") or ""), None if rows is None else int(rows)))
+        found.append(TableVersion(int(number or 0), at, str(entry.get("operation") or ""), None if rows is None else int(rows)))
     return tuple(found)
 
 

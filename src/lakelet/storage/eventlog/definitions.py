@@ -12,7 +12,7 @@ from lakelet.storage.eventlog.summaries import ColumnLineage, Definition, FlowDe
 _SINK = "SINK"
 
 
-class Definitions:
+class DefinitionEvents:
     """Takes the events of one update that define something; `value` gives the definitions by dataset name."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from lakelet.storage.eventlog.definitions import Definitions
+from lakelet.storage.eventlog.definitions import DefinitionEvents
 from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
 from lakelet.storage.eventlog.summaries import (
     Backlog,
@@ -97,7 +97,7 @@ class _Update:
     changes: dict[str, SchemaChange] = field(default_factory=dict)
     checks: dict[str, TableCheck] = field(default_factory=dict)
     warnings: dict[str, tuple[int, str]] = field(default_factory=dict)
-    definitions: Definitions = field(default_factory=Definitions)
+    definitions: DefinitionEvents = field(default_factory=DefinitionEvents)
     seen: set[str] = field(default_factory=set)
 
     def flow(self, row: Row, body: Row) -> _Flow:
