@@ -41,7 +41,7 @@ def unapplied(definitions: Definitions, folder: Path, sources: Sequence[Path], *
     for rule in written:
         if rule not in uses:
             left.setdefault(_of(rule), []).append(rule)
-    found = []
+    notices: list[Notice] = []
     texts: list[str] | None = None
     for section, rules in left.items():
         dataset = _named(section, definitions) or next((d for rule, d in uses.items() if _same_subject(rule, section)), None)
@@ -53,8 +53,8 @@ def unapplied(definitions: Definitions, folder: Path, sources: Sequence[Path], *
         names = f"rule {rules[0].name!r}" if len(rules) == 1 else f"rules {', '.join(repr(rule.name) for rule in rules)}"
         subject = f"{section.section}.{section.subject}.{section.action}"
         text = f"no dataset applies the {names} of {subject}: {_remedy(section, rules, dataset, definitions, some=some)}"
-        found.append(Notice(text, Location(rules[0].file, rules[0].line)))
-    return found
+        notices.append(Notice(text, Location(rules[0].file, rules[0].line)))
+    return notices
 
 
 def _applied(dataset: Dataset, written: Sequence[Rule]) -> Iterator[Rule]:

@@ -110,8 +110,8 @@ def _stripped(schema: Any, marked: bool) -> Any:
     """A copy without logical types and without what fastavro notes in parsed schemas."""
     if isinstance(schema, list):
         branches = [_stripped(branch, marked) for branch in schema]
-        kept = [branch for branch in branches if _kind(branch) != "null"]
-        return [_marked(branch, kept) if marked and _is_struct(kept) else branch for branch in branches]
+        values = [branch for branch in branches if _kind(branch) != "null"]
+        return [_marked(branch, values) if marked and _is_struct(values) else branch for branch in branches]
     if isinstance(schema, dict):
         kept = {
             key: value for key, value in schema.items() if not key.startswith("__") and key not in ("logicalType", "precision", "scale")
