@@ -53,9 +53,9 @@ def diff(
     root = storage_root(storage)
     where = opened(target)
     chosen = where.pipeline(pipeline)
-    from lakelet.deploy.compare import Asked, compare
+    from lakelet.deploy.compare import ComparisonRequest, compare
 
-    found = compare(root, where, chosen, Asked(tuple(name or ()), o.names(key), rows, warehouse), notice=note)
+    found = compare(root, where, chosen, ComparisonRequest(tuple(name or ()), o.names(key), rows, warehouse), notice=note)
     if as_json:
         write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:

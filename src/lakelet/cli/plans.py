@@ -12,7 +12,7 @@ from lakelet.base.text import aligned, counted, printable
 from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:
-    from lakelet.deploy.plan import Change, Plan
+    from lakelet.deploy.plan import DeploymentPlan, PlanLine
 
 _COLOURS = {
     "create": "good",
@@ -29,13 +29,13 @@ _COMMENT = 60_000  # a comment of a pull request takes 65,536 characters
 _HEADER = ("action", "resource", "field", "before", "after")
 
 
-def as_json(changes: Iterable[Change]) -> str:
+def as_json(changes: Iterable[PlanLine]) -> str:
     """All changes as an array of objects."""
     rows = [{name: _plain(getattr(change, name)) for name in _HEADER} for change in changes]
     return redacted(json.dumps(rows, indent=2, ensure_ascii=False)) + "\n"
 
 
-def as_lines(changes: Sequence[Change]) -> list[Line]:
+def as_lines(changes: Sequence[PlanLine]) -> list[Line]:
     """The changes as an aligned table. What is made is one line each; of many files the first ones are named."""
     rows = _rows(changes)
     texts = aligned([tuple(printable(cell) for cell in cells) for _, *cells in rows], header=_HEADER)
@@ -43,7 +43,7 @@ def as_lines(changes: Sequence[Change]) -> list[Line]:
     return [Line(redacted(text), style) for text, style in zip(texts, styles, strict=True)]
 
 
-def as_markdown(changes: Sequence[Change], title: str, plan: Plan) -> str:
+def as_markdown(changes: Sequence[PlanLine], title: str, plan: DeploymentPlan) -> str:
     """The changes as text for a comment of a pull request."""
     parts = [f"### {_cell(title)}", "", f"**{totals(plan)}**", ""]
     rows = _rows(changes)
@@ -60,7 +60,7 @@ def as_markdown(changes: Sequence[Change], title: str, plan: Plan) -> str:
     return redacted("\n".join(parts)) + "\n"
 
 
-def totals(plan: Plan) -> str:
+def totals(plan: DeploymentPlan) -> str:
     """What a plan does, in one line: `1 to create, 2 to change, 3 files to upload`."""
     changed = {change.resource for change in plan.changes if change.action in ("change", "permission", "publish")}
     made = {str(key) for key in plan.creates}
@@ -78,7 +78,7 @@ def totals(plan: Plan) -> str:
     return text + (f"; {counted(drift, 'setting')} changed in the workspace and kept" if drift else "")
 
 
-def _rows(changes: Sequence[Change]) -> list[tuple[str, str, str, str, str, str]]:
+def _rows(changes: Sequence[PlanLine]) -> list[tuple[str, str, str, str, str, str]]:
     """Rows of text; the action first, once more as it is shown."""
     rows = []
     created = {change.resource for change in changes if change.action == "create"}

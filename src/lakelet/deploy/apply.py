@@ -21,7 +21,7 @@ from lakelet.deploy.lock import Lock
 from lakelet.deploy.looking import in_parallel, observe
 from lakelet.deploy.packs import pack_path, packed
 from lakelet.deploy.permissions import has_permissions, read_permissions, write_permissions
-from lakelet.deploy.plan import Observed, Plan, Update
+from lakelet.deploy.plan import DeploymentPlan, Observed, ResourceUpdate
 from lakelet.deploy.remote import Api, Birth, Dashboards, is_missing
 from lakelet.deploy.settings import (
     PERMISSIONS,
@@ -37,7 +37,7 @@ from lakelet.deploy.settings import (
     without_field,
     without_permissions,
 )
-from lakelet.deploy.state import HISTORY, OBJECTS, Deployed, DeployedFile, Intent, Pending, State, history_file, save, text_of
+from lakelet.deploy.state import HISTORY, OBJECTS, Deployed, DeployedFile, Intent, PendingDeployment, State, history_file, save, text_of
 from lakelet.deploy.workspace_files import delete_path, list_folder, make_folder, read_file, write_file
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Deployment:
     desired: Desired
     state: State
     observed: Mapping[ResourceKey, Observed]
-    plan: Plan
+    plan: DeploymentPlan
     contents: Callable[[SourceFile], bytes]
     named: frozenset[ResourceKey]
     operation: str
@@ -105,7 +105,7 @@ def _trees(deployment: Deployment) -> dict[ResourceKey, dict[str, Any]]:
         seen = deployment.observed.get(key)
         now = fields(seen.tree) if seen else {}
         tree = _with_secrets(key, tree_of(resource), now, deployment.state.deployment_id)
-        for path in deployment.plan.updates.get(key, Update()).kept:
+        for path in deployment.plan.updates.get(key, ResourceUpdate()).kept:
             tree = with_field(tree, path, now[path]) if path in now else without_field(tree, path)
         trees[key] = tree
     return trees
@@ -147,7 +147,7 @@ def _announced(deployment: Deployment) -> State:
         bundle=desired.bundle,
         target=desired.target,
         files={path: file for path, file in state.files.items() if path not in removals},
-        pending=Pending(deployment.operation, deployment.user.user_name, since, intents, files, _superseded(state, files)),
+        pending=PendingDeployment(deployment.operation, deployment.user.user_name, since, intents, files, _superseded(state, files)),
     )
     save(deployment.client, workspace, state)
     reached("deploy.announced")
@@ -162,7 +162,7 @@ def _superseded(state: State, files: Mapping[str, DeployedFile]) -> tuple[str, .
     return tuple(sorted(old - {file.remote for file in {**state.files, **files}.values()}))
 
 
-def _writes(update: Update) -> bool:
+def _writes(update: ResourceUpdate) -> bool:
     return update.settings or update.permissions or update.publish
 
 
@@ -222,7 +222,7 @@ def _upload(deployment: Deployment, files: Mapping[str, DeployedFile], supersede
 def _made(deployment: Deployment, trees: Mapping[ResourceKey, dict[str, Any]], state: State) -> State:
     """Make and change resources, each after those that it needs."""
     for key in deployment.wanted:
-        create, update = key in deployment.plan.creates, deployment.plan.updates.get(key, Update())
+        create, update = key in deployment.plan.creates, deployment.plan.updates.get(key, ResourceUpdate())
         if not create and not _writes(update) and not (state.pending and key in state.pending.resources):
             continue
         deployment.notice(f"{'Creating' if create else 'Updating'} {key}")
@@ -291,7 +291,7 @@ def _changed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any]) -> 
 def _completed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], state: State) -> State:
     """Apply grants and publication of a resource that is up to date apart from them; then record in the state what the workspace has."""
     api, deployed, resource = deployment.apis[key.kind], state.resources[key], deployment.wanted[key]
-    update = deployment.plan.updates.get(key, Update(permissions=PERMISSIONS in tree, publish=True))
+    update = deployment.plan.updates.get(key, ResourceUpdate(permissions=PERMISSIONS in tree, publish=True))
     if update.permissions:
         now = read_permissions(api, key.kind, deployed.id)
         write_permissions(api, key.kind, deployed.id, tree, now, deployment.user)

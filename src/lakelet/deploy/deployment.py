@@ -12,7 +12,7 @@ from lakelet.deploy.apply import Deployment, carry_out
 from lakelet.deploy.desired import Desired, ResourceKey, ResourceKind, SourceFile, User
 from lakelet.deploy.lock import locked
 from lakelet.deploy.looking import look, refuse_taken
-from lakelet.deploy.plan import HOLDING_DATA, Observed, Plan, named_resources, plan, refuse_conflicts, settled
+from lakelet.deploy.plan import HOLDING_DATA, DeploymentPlan, Observed, named_resources, plan, refuse_conflicts, settled
 from lakelet.deploy.remote import Api, apis
 from lakelet.deploy.state import State, load
 
@@ -42,7 +42,7 @@ class Prepared:
     desired: Desired
     state: State
     observed: Mapping[ResourceKey, Observed]
-    plan: Plan
+    plan: DeploymentPlan
 
 
 def prepare(client: Client, desired: Desired, options: Options) -> Prepared:

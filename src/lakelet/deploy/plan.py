@@ -28,7 +28,7 @@ HOLDING_DATA = frozenset({ResourceKind.SCHEMA, ResourceKind.VOLUME})
 """Deleted only when they are named: what they hold goes with them."""
 
 
-class Action(str, Enum):
+class LineKind(str, Enum):
     """Kinds of lines of a plan. The last three change nothing in the workspace."""
 
     CREATE = "create"
@@ -46,11 +46,11 @@ class Action(str, Enum):
     __str__ = str.__str__
 
 
-_QUIET = frozenset({Action.DRIFT, Action.KEEP, Action.CONFLICT})
+_QUIET = frozenset({LineKind.DRIFT, LineKind.KEEP, LineKind.CONFLICT})
 
 
 @dataclass(frozen=True)
-class Change:
+class PlanLine:
     """One line of a plan.
 
     Attributes:
@@ -60,7 +60,7 @@ class Change:
         before, after: JSON values as they are shown: secrets redacted, long texts as their length. None where there is none.
     """
 
-    action: Action
+    action: LineKind
     resource: str
     field: str | None = None
     before: Any = None
@@ -84,7 +84,7 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Update:
+class ResourceUpdate:
     """Update of a resource that exists. `kept`: fields whose values the workspace keeps."""
 
     settings: bool = False
@@ -94,7 +94,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DeploymentPlan:
     """What to do, in the order of doing, and the lines that say so.
 
     Attributes:
@@ -105,9 +105,9 @@ class Plan:
         gone: resources that others deleted and the bundle does not want any more: nothing to do but to forget them.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PlanLine, ...] = ()
     creates: tuple[ResourceKey, ...] = ()
-    updates: Mapping[ResourceKey, Update] = field(default_factory=dict)
+    updates: Mapping[ResourceKey, ResourceUpdate] = field(default_factory=dict)
     deletes: tuple[ResourceKey, ...] = ()
     uploads: tuple[str, ...] = ()
     removals: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class Plan:
 
 def plan(
     desired: Desired, state: State, remote: Mapping[ResourceKey, Observed], *, force: bool = False, with_data: Iterable[str] = ()
-) -> Plan:
+) -> DeploymentPlan:
     """Return what to do so that the workspace holds what is desired.
 
     Args:
@@ -140,8 +140,8 @@ def plan(
     named = named_resources(with_data, state)
     wanted = {resource.key: resource for resource in desired.resources}
     ids = {key: id for key, id in state.ids.items() if key in remote}
-    changes: list[Change] = []
-    updates: dict[ResourceKey, Update] = {}
+    changes: list[PlanLine] = []
+    updates: dict[ResourceKey, ResourceUpdate] = {}
     creates = [key for key in wanted if key not in ids]
     uploads, removals = _file_changes(desired, state, changes)
     for key, resource in wanted.items():
@@ -155,15 +155,15 @@ def plan(
     deletes = _deletes(state, wanted, remote, named, changes)
     gone = tuple(key for key in state.resources if key not in wanted and key not in remote)
     if state.pending or gone:
-        changes.append(Change(Action.FINISH, "deployment", None, state.pending.operation if state.pending else None, None))
-    return Plan(tuple(changes), tuple(creates), updates, deletes, uploads, removals, gone)
+        changes.append(PlanLine(LineKind.FINISH, "deployment", None, state.pending.operation if state.pending else None, None))
+    return DeploymentPlan(tuple(changes), tuple(creates), updates, deletes, uploads, removals, gone)
 
 
-def refuse_conflicts(made: Plan) -> None:
+def refuse_conflicts(made: DeploymentPlan) -> None:
     """Raise DEPLOY_DRIFT where the bundle and somebody in the workspace changed the same setting, to different values."""
     errors: list[LakeletError] = []
     for change in made.changes:
-        if change.action is Action.CONFLICT:
+        if change.action is LineKind.CONFLICT:
             now, wanted = _text(change.before), _text(change.after)
             what = f"{change.resource}: {change.field} was changed in the workspace to {now}, the bundle says {wanted}"
             todo = "Write the workspace's value into the bundle, or take the bundle's: lakelet deploy --force"
@@ -198,7 +198,7 @@ def named_resources(with_data: Iterable[str], state: State) -> frozenset[Resourc
     return frozenset(found)
 
 
-def _file_changes(desired: Desired, state: State, changes: list[Change]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _file_changes(desired: Desired, state: State, changes: list[PlanLine]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     unsure = state.pending.files if state.pending else {}
     wanted = {file.path: file for file in desired.files}
     uploads = []
@@ -206,28 +206,28 @@ def _file_changes(desired: Desired, state: State, changes: list[Change]) -> tupl
         old = state.files.get(path)
         if old is None or old.sha256 != file.sha256 or path in unsure:
             uploads.append(path)
-            changes.append(Change(Action.UPLOAD, path, None, None if old is None else old.sha256[:12], file.sha256[:12]))
+            changes.append(PlanLine(LineKind.UPLOAD, path, None, None if old is None else old.sha256[:12], file.sha256[:12]))
     removals = sorted({*state.files, *unsure} - wanted.keys())
     known = {**unsure, **state.files}
-    changes += [Change(Action.REMOVE_FILE, path, None, known[path].sha256[:12], None) for path in removals]
+    changes += [PlanLine(LineKind.REMOVE_FILE, path, None, known[path].sha256[:12], None) for path in removals]
     return tuple(uploads), tuple(removals)
 
 
-def _created(resource: Resource, state: State, ids: Mapping[ResourceKey, str]) -> list[Change]:
+def _created(resource: Resource, state: State, ids: Mapping[ResourceKey, str]) -> list[PlanLine]:
     tree = masked(resolved(tree_of(resource), ids), state.deployment_id)
     before = "deleted in the workspace" if resource.key in state.resources else None
-    lines = [Change(Action.CREATE, str(resource.key), None, before, None)]
+    lines = [PlanLine(LineKind.CREATE, str(resource.key), None, before, None)]
     for path, value in fields(tree).items():
-        action = Action.PERMISSION if path[0] == PERMISSIONS else Action.CREATE
-        lines.append(Change(action, str(resource.key), path_text(path), None, shown(value, path[-1])))
+        action = LineKind.PERMISSION if path[0] == PERMISSIONS else LineKind.CREATE
+        lines.append(PlanLine(action, str(resource.key), path_text(path), None, shown(value, path[-1])))
     if resource.key.kind is ResourceKind.DASHBOARD:
-        lines.append(Change(Action.PUBLISH, str(resource.key)))
+        lines.append(PlanLine(LineKind.PUBLISH, str(resource.key)))
     return lines
 
 
-def _refuse_moves(resource: Resource, lines: Iterable[Change]) -> None:
+def _refuse_moves(resource: Resource, lines: Iterable[PlanLine]) -> None:
     for line in lines:
-        if line.action is Action.CHANGE and line.field in _FIXED.get(resource.key.kind, ()):
+        if line.action is LineKind.CHANGE and line.field in _FIXED.get(resource.key.kind, ()):
             what = f"{resource.key}: {line.field} cannot be changed from {line.before!r} to {line.after!r}"
             todo = "Give the new one another key in the bundle; the old one is then taken out."
             raise LakeletError("CONFIG_INVALID", what, where=resource.where, todo=todo)
@@ -246,13 +246,13 @@ class _Field:
 
 def _compared(
     resource: Resource, state: State, observed: Observed, ids: Mapping[ResourceKey, str], force: bool
-) -> tuple[Update, list[Change]]:
+) -> tuple[ResourceUpdate, list[PlanLine]]:
     """What is to be written to one resource, and the lines of the plan."""
     salt, key = state.deployment_id, resource.key
     wanted = masked(resolved(tree_of(resource), ids), salt)
     now = fields(as_found(masked(observed.tree, salt)))
     rows = _rows(wanted, now, state.resources[key])
-    lines: list[Change] = []
+    lines: list[PlanLine] = []
     kept: list[Path] = []
     writes: set[bool] = set()
     for path, row in sorted(rows.items()):
@@ -264,14 +264,14 @@ def _compared(
             kept.append(path)
         else:
             writes.add(path[0] == PERMISSIONS)
-            action = Action.PERMISSION if path[0] == PERMISSIONS else action
+            action = LineKind.PERMISSION if path[0] == PERMISSIONS else action
         before = row.now if row.now != row.found else row.declared
-        lines.append(Change(action, str(key), path_text(path), _shown(path, before), _shown(path, after)))
+        lines.append(PlanLine(action, str(key), path_text(path), _shown(path, before), _shown(path, after)))
     unfinished = state.pending is not None and key in state.pending.resources
     publish = key.kind is ResourceKind.DASHBOARD and (observed.published is False or False in writes or unfinished)
     if publish:
-        lines.append(Change(Action.PUBLISH, str(key)))
-    return Update(False in writes, True in writes, publish, tuple(kept)), lines
+        lines.append(PlanLine(LineKind.PUBLISH, str(key)))
+    return ResourceUpdate(False in writes, True in writes, publish, tuple(kept)), lines
 
 
 def _rows(tree: Mapping[str, Any], now: Mapping[Path, Any], deployed: Deployed) -> dict[Path, _Field]:
@@ -312,16 +312,16 @@ def _present(values: Mapping[Path, Any]) -> dict[str, Any]:
     return tree_from({path: value for path, value in values.items() if value is not MISSING})
 
 
-def _decided(row: _Field, force: bool) -> tuple[Action | None, Any]:
+def _decided(row: _Field, force: bool) -> tuple[LineKind | None, Any]:
     """What happens to one field, and its value afterwards."""
     drifted, changed = row.now != row.found, row.wanted != row.declared
     if not drifted:
-        return (Action.CHANGE, row.wanted) if changed else (None, None)
+        return (LineKind.CHANGE, row.wanted) if changed else (None, None)
     if row.now == row.aim:
         return None, None
     if force:
-        return Action.CHANGE, row.found if row.wanted is MISSING and row.declared is MISSING else row.wanted
-    return (Action.CONFLICT, row.wanted) if changed else (Action.DRIFT, row.found)
+        return LineKind.CHANGE, row.found if row.wanted is MISSING and row.declared is MISSING else row.wanted
+    return (LineKind.CONFLICT, row.wanted) if changed else (LineKind.DRIFT, row.found)
 
 
 def _shown(path: Path, value: Any) -> Any:
@@ -333,7 +333,7 @@ def _deletes(
     wanted: Mapping[ResourceKey, Resource],
     remote: Mapping[ResourceKey, Observed],
     named: frozenset[ResourceKey],
-    changes: list[Change],
+    changes: list[PlanLine],
 ) -> tuple[ResourceKey, ...]:
     """Resources to delete, users before what they use; lines for those and for what is kept because of its data."""
     deletes = []
@@ -342,13 +342,15 @@ def _deletes(
             continue
         data = "tables" if key.kind is ResourceKind.PIPELINE else "data" if key.kind in HOLDING_DATA else None
         if key.kind in HOLDING_DATA and key not in named:
-            changes.append(Change(Action.KEEP, str(key), data, deployed.id, deployed.id))
+            changes.append(PlanLine(LineKind.KEEP, str(key), data, deployed.id, deployed.id))
             continue
         if deployed.prevent_destroy:
             todo = "Deploy it once without `lifecycle: prevent_destroy: true` before it is taken out."
             raise LakeletError("DEPLOY_PREVENTED", f"{key} would be deleted, and lifecycle.prevent_destroy forbids it", todo=todo)
         deletes.append(key)
-        changes.append(Change(Action.DELETE, str(key), None, deployed.id, None))
+        changes.append(PlanLine(LineKind.DELETE, str(key), None, deployed.id, None))
         if data:
-            changes.append(Change(Action.DELETE if key in named else Action.KEEP, str(key), data, "kept", None if key in named else "kept"))
+            changes.append(
+                PlanLine(LineKind.DELETE if key in named else LineKind.KEEP, str(key), data, "kept", None if key in named else "kept")
+            )
     return tuple(deletes)

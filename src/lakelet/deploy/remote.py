@@ -109,7 +109,7 @@ def _do(sdk: Any, method: str, path: str, query: Settings | None, body: Settings
     return answer if isinstance(answer, dict) else {}
 
 
-class Pipelines(Api):
+class RemotePipelines(Api):
     """Pipelines: recognised by the mark of their deployment."""
 
     object_type = "pipelines"
@@ -153,7 +153,7 @@ class Pipelines(Api):
         self.ask("DELETE", f"{self._path}/{id}", query={"cascade": data})
 
 
-class Jobs(Api):
+class RemoteJobs(Api):
     """Jobs: recognised by the mark of their deployment; several may have one name."""
 
     object_type = "jobs"
@@ -315,8 +315,8 @@ class Volumes(Securables):
 
 
 APIS: Mapping[ResourceKind, type[Api]] = {
-    ResourceKind.PIPELINE: Pipelines,
-    ResourceKind.JOB: Jobs,
+    ResourceKind.PIPELINE: RemotePipelines,
+    ResourceKind.JOB: RemoteJobs,
     ResourceKind.DASHBOARD: Dashboards,
     ResourceKind.SCHEMA: Schemas,
     ResourceKind.VOLUME: Volumes,

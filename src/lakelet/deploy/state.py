@@ -61,7 +61,7 @@ class Intent:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingDeployment:
     """A deployment that has begun and not ended.
 
     Attributes:
@@ -101,7 +101,7 @@ class State:
     deployed_by: str = ""
     resources: Mapping[ResourceKey, Deployed] = field(default_factory=dict)
     files: Mapping[str, DeployedFile] = field(default_factory=dict)
-    pending: Pending | None = None
+    pending: PendingDeployment | None = None
 
     @property
     def ids(self) -> dict[ResourceKey, str]:
@@ -193,7 +193,7 @@ def state_of(document: Mapping[str, Any]) -> State:
         resources={ResourceKey.parse(text): Deployed(ResourceKey.parse(text), **one) for text, one in document["resources"].items()},
         files={path: DeployedFile(**one) for path, one in document["files"].items()},
         pending=pending
-        and Pending(
+        and PendingDeployment(
             **{name: pending[name] for name in ("operation", "user", "since")},
             resources={ResourceKey.parse(text): Intent(**one) for text, one in pending["resources"].items()},
             files={path: DeployedFile(**one) for path, one in pending["files"].items()},

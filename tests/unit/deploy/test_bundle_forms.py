@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.deploy.bundle import LOOKUP_KINDS
 from lakelet.deploy.bundle import resource_forms as forms
-from lakelet.deploy.bundle.forms import Form, Named, Record, Several, Text
+from lakelet.deploy.bundle.forms import Form, NamedForm, RecordForm, Several, Text
 from lakelet.deploy.lookups import _LISTS
 
 catalog = pytest.importorskip("databricks.sdk.service.catalog")
@@ -45,9 +45,9 @@ def differences(form: Form, hint: Any, path: str) -> list[str]:
     """Keys and words of a form that the SDK's type does not have."""
     kind = inner(hint)
     match form:
-        case Several(of) | Named(of):
+        case Several(of) | NamedForm(of):
             return differences(of, kind, path)
-        case Record() if dataclasses.is_dataclass(kind):
+        case RecordForm() if dataclasses.is_dataclass(kind):
             known = fields(kind)
             wrong = [f"{path}.{key}" for key in form.fields if key not in known]
             return wrong + [
@@ -82,8 +82,8 @@ def test_keys_of_dashboards_schemas_and_volumes_are_known_to_the_sdk() -> None:
 
 
 def test_the_comparison_sees_a_wrong_key_and_a_wrong_word_at_any_depth() -> None:
-    form = Several(Record("x", {"tsk": Text(), "depends_on": Several(Record("y", {"task_key": Text(), "key": Text()}))}))
-    run_if = Several(Record("x", {"run_if": Text(("ALL_DONE", "ALWAYS"))}))
+    form = Several(RecordForm("x", {"tsk": Text(), "depends_on": Several(RecordForm("y", {"task_key": Text(), "key": Text()}))}))
+    run_if = Several(RecordForm("x", {"run_if": Text(("ALL_DONE", "ALWAYS"))}))
     tasks = fields(jobs.JobSettings)["tasks"]
     assert differences(form, tasks, "t") == ["t.tsk", "t.depends_on.key"]
     assert differences(run_if, tasks, "t") == ["t.run_if: ALWAYS"]

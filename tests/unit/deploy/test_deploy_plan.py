@@ -9,9 +9,9 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.deploy.desired import Desired, Permission, Resource, ResourceKey, ResourceKind, SourceFile, Workspace
-from lakelet.deploy.plan import Action, Change, Observed, plan, refuse_conflicts
+from lakelet.deploy.plan import LineKind, Observed, PlanLine, plan, refuse_conflicts
 from lakelet.deploy.settings import as_found, masked, tree_of
-from lakelet.deploy.state import Deployed, DeployedFile, Intent, Pending, State, state_of, text_of
+from lakelet.deploy.state import Deployed, DeployedFile, Intent, PendingDeployment, State, state_of, text_of
 
 PLACE = Workspace(None, None, "/W/r", "/W/r/files", "/W/r/resources", "/W/r/state")
 PIPELINE, JOB, SCHEMA = ResourceKey(ResourceKind.PIPELINE, "p"), ResourceKey(ResourceKind.JOB, "j"), ResourceKey(ResourceKind.SCHEMA, "s")
@@ -168,7 +168,7 @@ def test_changed_files_are_uploaded_and_files_that_are_gone_are_removed():
 
 def pending(resource, *, create=False, files=()):
     intent = Intent(tree_of(resource), create)
-    return Pending("deploy", "ann", "", {resource.key: intent}, {path: DeployedFile(sha, 1, path, "x") for path, sha in files})
+    return PendingDeployment("deploy", "ann", "", {resource.key: intent}, {path: DeployedFile(sha, 1, path, "x") for path, sha in files})
 
 
 def test_after_a_death_a_field_counts_as_it_was_before_or_as_it_was_meant():
@@ -187,7 +187,7 @@ def test_after_a_death_a_field_counts_as_it_was_before_or_as_it_was_meant():
 def test_after_a_death_files_that_were_about_to_be_uploaded_are_uploaded_again_or_removed():
     state = replace(
         deployed(files=[("a.py", "s1")]),
-        pending=Pending("deploy", "ann", "", {}, {path: DeployedFile("s2", 1, path, "x") for path in ("a.py", "b.py")}),
+        pending=PendingDeployment("deploy", "ann", "", {}, {path: DeployedFile("s2", 1, path, "x") for path in ("a.py", "b.py")}),
     )
     made = plan(wanted(files=[("a.py", "s1")]), state, {})
     assert (made.uploads, made.removals) == (("a.py",), ("b.py",))
@@ -209,7 +209,7 @@ def test_secrets_are_compared_but_not_shown():
     state = deployed(old)
     state = state.with_resource(replace(state.resources[PIPELINE], found=as_found(masked(tree_of(old), "d"))))
     made = plan(wanted(new), state, observed(old))
-    assert made.changes == (Change(Action.CHANGE, "pipelines.p", "configuration.db_password", "[REDACTED]", "[REDACTED]"),)
+    assert made.changes == (PlanLine(LineKind.CHANGE, "pipelines.p", "configuration.db_password", "[REDACTED]", "[REDACTED]"),)
     assert plan(wanted(old), state, observed(old)).changes == ()
     assert "first" not in text_of(state)
 

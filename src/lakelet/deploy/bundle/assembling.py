@@ -17,7 +17,7 @@ from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.artifacts import artifacts_of, built
 from lakelet.deploy.bundle.bundle_forms import CONNECTION, check_bundle, check_kinds
 from lakelet.deploy.bundle.collisions import refuse_shared_names
-from lakelet.deploy.bundle.coverage import Project, check_coverage
+from lakelet.deploy.bundle.coverage import BundleFolder, check_coverage
 from lakelet.deploy.bundle.forms import checked
 from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, mode_remarks, presets_of, with_presets
 from lakelet.deploy.bundle.one_sided import one_sided
@@ -153,7 +153,7 @@ def _desired(
     synced = synced_files(read.root, stage.tree.get("sync"), problems)
     resources, files = _resources(stage, synced.base, _built(stage, problems), problems)
     synced = replace(synced, files=tuple(sorted({*synced.files, *files.packages})))
-    remarks = check_coverage(files.pipelines, Project.of(read.root, synced, cwd), files.of_jobs, problems)
+    remarks = check_coverage(files.pipelines, BundleFolder.of(read.root, synced, cwd), files.of_jobs, problems)
     pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
     remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
     remarks += [*mode_remarks(read.tree, read.mode, stage.workspace.root_path, user), *read.remarks]

@@ -15,8 +15,8 @@ from lakelet.deploy.bundle.forms import (
     TEXTS,
     Form,
     Integer,
-    Named,
-    Record,
+    NamedForm,
+    RecordForm,
     Several,
     checked,
     choice,
@@ -32,14 +32,14 @@ from lakelet.deploy.desired import ResourceKind
 LEVELS = ("CAN_MANAGE", "CAN_RUN", "CAN_VIEW")
 """Permissions of a bundle or target, which each kind of resource has under a name of its own."""
 
-_GIT = Record("git", texts("branch origin_url"))
-_BUNDLE = Record(
+_GIT = RecordForm("git", texts("branch origin_url"))
+_BUNDLE = RecordForm(
     "bundle",
     {
         **texts("name uuid cluster_id compute_id databricks_cli_version engine"),
         "git": _GIT,
-        "deployment": Record(
-            "bundle.deployment", {"fail_on_active_runs": SWITCH, "lock": Record("lock", {"enabled": SWITCH, "force": SWITCH})}
+        "deployment": RecordForm(
+            "bundle.deployment", {"fail_on_active_runs": SWITCH, "lock": RecordForm("lock", {"enabled": SWITCH, "force": SWITCH})}
         ),
     },
 )
@@ -48,7 +48,7 @@ CONNECTION = (
     *("azure_login_app_id", "azure_tenant_id", "azure_use_msi", "azure_workspace_resource_id", "google_service_account"),
 )
 """Keys of `workspace` that say which workspace it is and how to sign in."""
-_WORKSPACE = Record(
+_WORKSPACE = RecordForm(
     "workspace",
     {
         **texts("root_path file_path resource_path state_path artifact_path"),
@@ -56,7 +56,7 @@ _WORKSPACE = Record(
         **switches("azure_use_msi experimental_is_unified_host"),  # the second one has had no effect anywhere for long
     },
 )
-_PRESETS = Record(
+_PRESETS = RecordForm(
     "presets",
     {
         "name_prefix": TEXT,
@@ -68,13 +68,13 @@ _PRESETS = Record(
         "artifacts_dynamic_version": SWITCH,
     },
 )
-_ARTIFACT = Record(
+_ARTIFACT = RecordForm(
     "an artifact",
     {
         "type": choice("whl", "jar"),
         **texts("path build"),
         "executable": choice("bash", "sh", "cmd"),
-        "files": Several(Record("a file of an artifact", {"source": TEXT}, ("source",))),
+        "files": Several(RecordForm("a file of an artifact", {"source": TEXT}, ("source",))),
         "dynamic_version": SWITCH,
     },
 )
@@ -84,11 +84,11 @@ _SHARED: dict[str, Form] = {
     "presets": _PRESETS,
     "permissions": permissions(*LEVELS),
     "run_as": RUN_AS,
-    "sync": Record("sync", {"include": TEXTS, "exclude": TEXTS, "paths": TEXTS}),
-    "artifacts": Named(_ARTIFACT),
+    "sync": RecordForm("sync", {"include": TEXTS, "exclude": TEXTS, "paths": TEXTS}),
+    "artifacts": NamedForm(_ARTIFACT),
 }
 _TARGET: dict[str, Form] = {**_SHARED, "mode": choice(DEVELOPMENT, PRODUCTION), "default": SWITCH, "git": _GIT}
-_VARIABLE: dict[str, Form] = {"description": TEXT, "type": choice("complex"), "lookup": Named(TEXT)}
+_VARIABLE: dict[str, Form] = {"description": TEXT, "type": choice("complex"), "lookup": NamedForm(TEXT)}
 
 
 def check_bundle(tree: Node, targets: Mapping[str, Node], problems: Problems) -> None:

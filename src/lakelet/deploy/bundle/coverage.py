@@ -10,7 +10,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError, Location
 from lakelet.config.yaml_tree import Remark, shown_path
 from lakelet.deploy.bundle import lakelet_imports, packages
-from lakelet.deploy.bundle.imports import Import, Located, Parsed, forget, located, parsed
+from lakelet.deploy.bundle.imports import Located, ModuleImport, SourceFacts, forget, located, parsed
 from lakelet.deploy.bundle.notebooks import is_notebook
 from lakelet.deploy.bundle.paths import PipelineSources
 from lakelet.deploy.bundle.problems import Problems
@@ -31,7 +31,7 @@ _APART = frozenset(
 
 
 @dataclass(frozen=True)
-class Project:
+class BundleFolder:
     """Where a bundle lies and what of it is uploaded. `cwd`: files in messages are named relative to it."""
 
     root: Path
@@ -41,7 +41,7 @@ class Project:
     cwd: Path
 
     @classmethod
-    def of(cls, root: Path, synced: Synced, cwd: Path) -> Project:
+    def of(cls, root: Path, synced: Synced, cwd: Path) -> BundleFolder:
         return cls(root, synced.base, frozenset(synced.files), synced.starts, cwd)
 
     def shown(self, file: Path) -> str:
@@ -61,7 +61,7 @@ class Project:
 
 
 def check_coverage(
-    pipelines: Mapping[ResourceKey, PipelineSources], project: Project, used_by_jobs: Iterable[Path], problems: Problems
+    pipelines: Mapping[ResourceKey, PipelineSources], project: BundleFolder, used_by_jobs: Iterable[Path], problems: Problems
 ) -> list[Remark]:
     """Note each file that a pipeline needs and that is not uploaded or not found by Databricks; return what deserves a look.
 
@@ -85,7 +85,7 @@ def check_coverage(
     return remarks
 
 
-def _declares(file: Path, project: Project) -> bool:
+def _declares(file: Path, project: BundleFolder) -> bool:
     """Whether a file declares datasets and lies where one would expect it to run."""
     pattern = _DECLARES.get(file.suffix)
     if pattern is None or file.name.startswith("test_") or file.name.endswith("_test.py") or file.name == "conftest.py":
@@ -102,7 +102,7 @@ class _Walk:
 
     key: ResourceKey
     sources: PipelineSources
-    project: Project
+    project: BundleFolder
     problems: Problems
     remarks: list[Remark]
     missing: set[Path]
@@ -183,7 +183,7 @@ class _Walk:
             what = f"{self.project.shown(file)} is not uploaded, and is {how}"
             self.problems.add(LakeletError(CODE, what, where=where or self._where(file, 1), todo=self.project.todo(file)))
 
-    def _module(self, file: Path, one: Import, place: Located) -> Iterator[Path]:
+    def _module(self, file: Path, one: ModuleImport, place: Located) -> Iterator[Path]:
         where = self._where(file, one.line)
         for needed in place.files:
             if not one.optional:
@@ -209,12 +209,12 @@ class _Walk:
             return f"{self.key} has no root_path"
         return f"the root_path of {self.key} is {self.project.shown(self.sources.root)}"
 
-    def _outside(self, file: Path, one: Import, place: Located) -> None:
+    def _outside(self, file: Path, one: ModuleImport, place: Located) -> None:
         first = next(part for part in place.files if not part.is_relative_to(self.project.base))
         what = f"{self.project.shown(file)} imports {one} from {first}, which lies outside of what is deployed"
         self.problems.add(LakeletError(CODE, what, where=self._where(file, one.line), todo=self.project.todo(first)))
 
-    def _package(self, file: Path, one: Import) -> None:
+    def _package(self, file: Path, one: ModuleImport) -> None:
         """An import of somebody else's package, which the runtime or the environment should have."""
         if packages.is_provided(one.top) or packages.is_installed(one.top, self._installed) or one.optional or one.top in self._told:
             return
@@ -226,13 +226,13 @@ class _Walk:
         text = f"{one.top} is imported, and environment.dependencies of {self.key} do not name it; add: - {name}"
         self.remarks.append((text, self._where(file, one.line)))
 
-    def _of_runtime(self, file: Path, one: Import) -> bool:
+    def _of_runtime(self, file: Path, one: ModuleImport) -> bool:
         """Note each name of an import that is Lakelet's own; return whether there is any."""
         where, names = self._where(file, one.line), [*lakelet_imports.beyond_library(one)]
         self._needs_lakelet += [lakelet_imports.needs_runtime(self.project.shown(file), name, where) for name in names]
         return bool(names)
 
-    def _without_copy(self, file: Path, one: Import) -> LakeletError:
+    def _without_copy(self, file: Path, one: ModuleImport) -> LakeletError:
         root = self.sources.root or self.project.root
         folder = root / LIBRARY
         covered = any(folder.is_relative_to(start) for start in self.project.starts)
@@ -260,7 +260,7 @@ class _Walk:
             self._upload(hit, self._where(file, line), f"run by {self.project.shown(file)}")
             yield hit
 
-    def _data_beside(self, file: Path, found: Parsed) -> None:
+    def _data_beside(self, file: Path, found: SourceFacts) -> None:
         """A module that reads files beside itself, as a folder of rules does, needs them there, too."""
         line = next((one.line for one in found.imports), 1)
         for beside in sorted(file.parent.iterdir()):

@@ -50,14 +50,14 @@ class Several:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedForm:
     """A mapping with keys of the user's choice."""
 
     of: Form
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordForm:
     """A mapping with known keys.
 
     Attributes:
@@ -74,10 +74,10 @@ class Record:
     at_most_one: tuple[tuple[str, ...], ...] = ()
 
 
-Form = Text | Integer | Switch | Anything | Several | Named | Record
+Form = Text | Integer | Switch | Anything | Several | NamedForm | RecordForm
 
 TEXT, INTEGER, SWITCH, ANYTHING = Text(), Integer(), Switch(), Anything()
-TEXTS, TEXT_BY_NAME = Several(TEXT), Named(TEXT)
+TEXTS, TEXT_BY_NAME = Several(TEXT), NamedForm(TEXT)
 
 
 def choice(*words: str, any_case: bool = False) -> Text:
@@ -160,14 +160,14 @@ def _several(node: Node, form: Several, what: str, problems: Problems) -> Any:
     return [checked(item, form.of, f"an item of {what}", problems) for item in node.value if item.value is not None]
 
 
-def _named(node: Node, form: Named, what: str, problems: Problems) -> Any:
+def _named(node: Node, form: NamedForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, dict):
         problems.bad(node, f"{what} must be a mapping of keys to values, not {_kind(node)}")
         return plain(node)
     return {key: checked(child, form.of, f"{key} of {what}", problems) for key, child in node.value.items() if child.value is not None}
 
 
-def _record(node: Node, form: Record, what: str, problems: Problems) -> Any:
+def _record(node: Node, form: RecordForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, dict):
         problems.bad(node, f"{what} must be a mapping with keys such as {', '.join(list(form.fields)[:3])}, not {_kind(node)}")
         return plain(node)
@@ -207,6 +207,6 @@ _CHECKS: dict[type, Callable[[Node, Any, str, Problems], Any]] = {
     Switch: _switch,
     Anything: _anything,
     Several: _several,
-    Named: _named,
-    Record: _record,
+    NamedForm: _named,
+    RecordForm: _record,
 }

@@ -16,7 +16,7 @@ _MAGIC = re.compile(r"^\s*[%!]")
 
 
 @dataclass(frozen=True)
-class Import:
+class ModuleImport:
     """One import. `level`: leading dots; `names`: what comes from the module; `optional`: the code goes on without it."""
 
     module: str
@@ -35,7 +35,7 @@ class Import:
 
 
 @dataclass(frozen=True)
-class Parsed:
+class SourceFacts:
     """Facts about one source file.
 
     Attributes:
@@ -46,31 +46,31 @@ class Parsed:
         installs_lakelet: it is a notebook that installs Lakelet by `%pip`.
     """
 
-    imports: tuple[Import, ...] = ()
+    imports: tuple[ModuleImport, ...] = ()
     notebooks: tuple[tuple[str, int], ...] = ()
     uses_file: bool = False
     changes_path: bool = False
     installs_lakelet: bool = False
 
 
-def parsed(file: Path) -> Parsed:
+def parsed(file: Path) -> SourceFacts:
     """Read a Python file or notebook. SQL, and what cannot be parsed, imports nothing: running it reports the syntax error."""
     return _parsed(file, file.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=8192)
-def _parsed(file: Path, changed: int) -> Parsed:
+def _parsed(file: Path, changed: int) -> SourceFacts:
     if file.suffix not in (".py", ".ipynb"):
-        return Parsed()
+        return SourceFacts()
     text = file.read_text(encoding="utf-8", errors="replace")
     code = _cells(text) if file.suffix == ".ipynb" else text
     notebooks = tuple((match[1], code.count("\n", 0, match.start(1)) + 1) for match in _RUN.finditer(code))
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):
-        return Parsed(notebooks=notebooks)
+        return SourceFacts(notebooks=notebooks)
     imports, installs = tuple(_imports(tree.body, optional=False)), _PIP_LAKELET.search(code) is not None
-    return Parsed(imports, notebooks, "__file__" in code, "sys.path" in code, installs)
+    return SourceFacts(imports, notebooks, "__file__" in code, "sys.path" in code, installs)
 
 
 def _cells(text: str) -> str:
@@ -83,20 +83,20 @@ def _cells(text: str) -> str:
     return "\n".join(f"# MAGIC {line.strip()}" if _MAGIC.match(line) else line for line in code)
 
 
-def _imports(body: Sequence[ast.AST], *, optional: bool) -> Iterator[Import]:
+def _imports(body: Sequence[ast.AST], *, optional: bool) -> Iterator[ModuleImport]:
     for node in body:
         match node:
             case ast.Import():
-                yield from (Import(alias.name, node.lineno, optional=optional) for alias in node.names)
+                yield from (ModuleImport(alias.name, node.lineno, optional=optional) for alias in node.names)
             case ast.ImportFrom():
-                yield Import(node.module or "", node.lineno, node.level, tuple(alias.name for alias in node.names), optional)
+                yield ModuleImport(node.module or "", node.lineno, node.level, tuple(alias.name for alias in node.names), optional)
             case ast.Try():
                 yield from _imports(node.body, optional=optional or _survives(node))
                 yield from _imports([*node.handlers, *node.orelse, *node.finalbody], optional=optional)
             case ast.If() if "TYPE_CHECKING" in ast.dump(node.test):
                 yield from _imports(node.orelse, optional=optional)
             case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str() as name), *_]):
-                yield Import(name, node.lineno, optional=optional)
+                yield ModuleImport(name, node.lineno, optional=optional)
             case _:
                 yield from _imports(list(ast.iter_child_nodes(node)), optional=optional)
 
@@ -115,7 +115,7 @@ class Located:
     files: tuple[Path, ...]
 
 
-def located(one: Import, importer: Path, roots: Sequence[Path]) -> Located | None:
+def located(one: ModuleImport, importer: Path, roots: Sequence[Path]) -> Located | None:
     """The local files of an import; None for one that no root has.
 
     Args:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.version import VERSION
-from lakelet.deploy.bundle.imports import Import
+from lakelet.deploy.bundle.imports import ModuleImport
 from lakelet.scaffold import LIBRARY, outdated
 
 PACKAGE = "lakelet"
@@ -15,12 +15,12 @@ _TRANSFORMS = f"{PACKAGE}.{LIBRARY.name}"
 _WHY = "Databricks has no Lakelet, and installing it there would replace Databricks' own Spark"
 
 
-def is_of_lakelet(one: Import) -> bool:
+def is_of_lakelet(one: ModuleImport) -> bool:
     """Whether a file that has no Lakelet fails at this import."""
     return one.top == PACKAGE and not one.level and not one.optional
 
 
-def beyond_library(one: Import) -> Iterator[str]:
+def beyond_library(one: ModuleImport) -> Iterator[str]:
     """Names of modules and objects of Lakelet that the import needs and that are not of the library."""
     if one.module == PACKAGE and one.names:
         yield from (f"{PACKAGE}.{name}" for name in one.names if name != LIBRARY.name)

@@ -14,8 +14,8 @@ from lakelet.deploy.bundle.forms import (
     TEXTS,
     Form,
     Integer,
-    Named,
-    Record,
+    NamedForm,
+    RecordForm,
     Several,
     Text,
     choice,
@@ -26,13 +26,13 @@ from lakelet.deploy.bundle.forms import (
 from lakelet.deploy.desired import ResourceKind
 
 PRINCIPALS = ("user_name", "group_name", "service_principal_name")
-LIFECYCLE = Record("a lifecycle", switches("prevent_destroy started"))
-RUN_AS = Record("run_as", texts("user_name service_principal_name group_name"), one_of=(PRINCIPALS,))
+LIFECYCLE = RecordForm("a lifecycle", switches("prevent_destroy started"))
+RUN_AS = RecordForm("run_as", texts("user_name service_principal_name group_name"), one_of=(PRINCIPALS,))
 
 
 def permissions(*levels: str) -> Several:
     """A list of permissions of these levels."""
-    return Several(Record("a permission", {"level": choice(*levels), **texts(" ".join(PRINCIPALS))}, ("level",), (PRINCIPALS,)))
+    return Several(RecordForm("a permission", {"level": choice(*levels), **texts(" ".join(PRINCIPALS))}, ("level",), (PRINCIPALS,)))
 
 
 def _mail(text: str) -> str | None:
@@ -45,29 +45,29 @@ _SECONDS, _COUNT = Integer(0), Integer(1)
 # --- pipelines ------------------------------------------------------------------------------------------------------------------------
 
 ALERTS = ("on-update-success", "on-update-failure", "on-update-fatal-failure", "on-flow-failure")
-_NOTIFICATION = Record(
+_NOTIFICATION = RecordForm(
     "a notification", {"alerts": Several(choice(*ALERTS)), "email_recipients": Several(_MAIL)}, ("alerts", "email_recipients")
 )
 _PATH = {"path": TEXT}
-LIBRARY = Record(
+LIBRARY = RecordForm(
     "a library",
     {
-        "glob": Record("a glob", {"include": TEXT}, ("include",)),
-        "file": Record("a file", _PATH, ("path",)),
-        "notebook": Record("a notebook", _PATH, ("path",)),
+        "glob": RecordForm("a glob", {"include": TEXT}, ("include",)),
+        "file": RecordForm("a file", _PATH, ("path",)),
+        "notebook": RecordForm("a notebook", _PATH, ("path",)),
         "maven": ANYTHING,
         **texts("jar whl"),
     },
     one_of=(("glob", "file", "notebook", "jar", "maven", "whl"),),
 )
-CLUSTER = Record(
+CLUSTER = RecordForm(
     "a cluster",
     {
         **texts("driver_instance_pool_id driver_node_type_id instance_pool_id label node_type_id policy_id"),
         **switches("apply_policy_default_values enable_local_disk_encryption"),
         **fields(ANYTHING, "aws_attributes azure_attributes gcp_attributes cluster_log_conf init_scripts"),
         **fields(TEXT_BY_NAME, "custom_tags spark_conf spark_env_vars"),
-        "autoscale": Record(
+        "autoscale": RecordForm(
             "autoscale",
             {"min_workers": INTEGER, "max_workers": INTEGER, "mode": choice("ENHANCED", "LEGACY")},
             ("min_workers", "max_workers"),
@@ -76,7 +76,7 @@ CLUSTER = Record(
         "ssh_public_keys": TEXTS,
     },
 )
-_CLUSTER_OF_JOBS = Record(
+_CLUSTER_OF_JOBS = RecordForm(
     "a cluster",
     {
         **texts("cluster_name driver_instance_pool_id driver_node_type_id instance_pool_id node_type_id policy_id single_user_name"),
@@ -86,7 +86,7 @@ _CLUSTER_OF_JOBS = Record(
         **fields(TEXT_BY_NAME, "custom_tags spark_conf spark_env_vars"),
         **fields(ANYTHING, "aws_attributes azure_attributes gcp_attributes cluster_log_conf docker_image init_scripts workload_type"),
         **fields(ANYTHING, "driver_node_type_flexibility worker_node_type_flexibility"),
-        "autoscale": Record("autoscale", fields(INTEGER, "min_workers max_workers")),
+        "autoscale": RecordForm("autoscale", fields(INTEGER, "min_workers max_workers")),
         "ssh_public_keys": TEXTS,
     },
 )
@@ -98,15 +98,15 @@ PIPELINE_REQUEST: dict[str, Form] = {
     "edition": choice("CORE", "PRO", "ADVANCED", any_case=True),
     "clusters": Several(CLUSTER),
     "configuration": TEXT_BY_NAME,
-    "environment": Record("an environment", {"dependencies": TEXTS, "environment_version": TEXT}),
-    "event_log": Record("event_log", texts("catalog name schema"), ("name",)),
-    "filters": Record("filters", {"include": TEXTS, "exclude": TEXTS}),
+    "environment": RecordForm("an environment", {"dependencies": TEXTS, "environment_version": TEXT}),
+    "event_log": RecordForm("event_log", texts("catalog name schema"), ("name",)),
+    "filters": RecordForm("filters", {"include": TEXTS, "exclude": TEXTS}),
     "gateway_definition": ANYTHING,
     "ingestion_definition": ANYTHING,
     "libraries": Several(LIBRARY),
     "notifications": Several(_NOTIFICATION),
     "parameters": TEXT_BY_NAME,
-    "restart_window": Record(
+    "restart_window": RecordForm(
         "restart_window",
         {
             "start_hour": INTEGER,
@@ -121,7 +121,7 @@ PIPELINE_REQUEST: dict[str, Form] = {
 }
 """What the request that makes a pipeline takes."""
 
-_PIPELINE = Record(
+_PIPELINE = RecordForm(
     "a pipeline",
     {**PIPELINE_REQUEST, "cascade_on_destroy": SWITCH, "permissions": permissions(*PIPELINE_LEVELS), "lifecycle": LIFECYCLE},
     at_most_one=(("schema", "target"), ("catalog", "storage")),
@@ -133,13 +133,13 @@ JOB_LEVELS = ("CAN_MANAGE", "CAN_MANAGE_RUN", "CAN_VIEW", "IS_OWNER")
 PAUSE = choice("PAUSED", "UNPAUSED")
 _SOURCE = choice("WORKSPACE", "GIT")
 _ON = "on_start on_success on_failure on_duration_warning_threshold_exceeded on_streaming_backlog_exceeded"
-EMAIL = Record("email_notifications", {**fields(Several(_MAIL), _ON), "no_alert_for_skipped_runs": SWITCH})
-WEBHOOK = Record("webhook_notifications", fields(Several(Record("a webhook", {"id": TEXT}, ("id",))), _ON))
-HEALTH = Record(
+EMAIL = RecordForm("email_notifications", {**fields(Several(_MAIL), _ON), "no_alert_for_skipped_runs": SWITCH})
+WEBHOOK = RecordForm("webhook_notifications", fields(Several(RecordForm("a webhook", {"id": TEXT}, ("id",))), _ON))
+HEALTH = RecordForm(
     "health",
     {
         "rules": Several(
-            Record(
+            RecordForm(
                 "a health rule",
                 {
                     "metric": choice(
@@ -155,25 +155,25 @@ HEALTH = Record(
     },
 )
 CRON = Text(check=wrong_cron)
-SCHEDULE = Record(
+SCHEDULE = RecordForm(
     "a schedule",
     {"quartz_cron_expression": CRON, "timezone_id": Text(check=wrong_time_zone), "pause_status": PAUSE},
     ("quartz_cron_expression", "timezone_id"),
 )
 _WAITS: dict[str, Form] = {"min_time_between_triggers_seconds": Integer(60), "wait_after_last_change_seconds": Integer(60)}
-PERIODIC = Record("a periodic trigger", {"interval": _COUNT, "unit": choice("MINUTES", "HOURS", "DAYS", "WEEKS")}, ("interval", "unit"))
-FILE_ARRIVAL = Record("a file arrival trigger", {"url": TEXT, **_WAITS}, ("url",))
-TABLE_UPDATE = Record(
+PERIODIC = RecordForm("a periodic trigger", {"interval": _COUNT, "unit": choice("MINUTES", "HOURS", "DAYS", "WEEKS")}, ("interval", "unit"))
+FILE_ARRIVAL = RecordForm("a file arrival trigger", {"url": TEXT, **_WAITS}, ("url",))
+TABLE_UPDATE = RecordForm(
     "a table update trigger", {"table_names": TEXTS, "condition": choice("ANY_UPDATED", "ALL_UPDATED"), **_WAITS}, ("table_names",)
 )
 _KINDS_OF_TRIGGER = ("periodic", "file_arrival", "table_update", "model")
-TRIGGER = Record(
+TRIGGER = RecordForm(
     "a trigger",
     {"periodic": PERIODIC, "file_arrival": FILE_ARRIVAL, "table_update": TABLE_UPDATE, "model": ANYTHING, "pause_status": PAUSE},
     one_of=(_KINDS_OF_TRIGGER,),
 )
 _TASK_KINDS: dict[str, Form] = {
-    "pipeline_task": Record(
+    "pipeline_task": RecordForm(
         "a pipeline task",
         {
             "pipeline_id": TEXT,
@@ -183,32 +183,32 @@ _TASK_KINDS: dict[str, Form] = {
         },
         ("pipeline_id",),
     ),
-    "notebook_task": Record(
+    "notebook_task": RecordForm(
         "a notebook task", {**texts("notebook_path warehouse_id"), "base_parameters": TEXT_BY_NAME, "source": _SOURCE}, ("notebook_path",)
     ),
-    "spark_python_task": Record("a Python task", {"python_file": TEXT, "parameters": TEXTS, "source": _SOURCE}, ("python_file",)),
-    "python_wheel_task": Record(
+    "spark_python_task": RecordForm("a Python task", {"python_file": TEXT, "parameters": TEXTS, "source": _SOURCE}, ("python_file",)),
+    "python_wheel_task": RecordForm(
         "a wheel task",
         {**texts("package_name entry_point"), "named_parameters": TEXT_BY_NAME, "parameters": TEXTS},
         ("package_name", "entry_point"),
     ),
-    "sql_task": Record(
+    "sql_task": RecordForm(
         "a SQL task",
         {
             "warehouse_id": TEXT,
             "parameters": TEXT_BY_NAME,
-            "file": Record("the file of a SQL task", {"path": TEXT, "source": _SOURCE}, ("path",)),
-            "query": Record("the query of a SQL task", {"query_id": TEXT}, ("query_id",)),
+            "file": RecordForm("the file of a SQL task", {"path": TEXT, "source": _SOURCE}, ("path",)),
+            "query": RecordForm("the query of a SQL task", {"query_id": TEXT}, ("query_id",)),
             "alert": ANYTHING,
             "dashboard": ANYTHING,
         },
         ("warehouse_id",),
         one_of=(("file", "query", "alert", "dashboard"),),
     ),
-    "dashboard_task": Record(
+    "dashboard_task": RecordForm(
         "a dashboard task", {**texts("dashboard_id warehouse_id"), "filters": TEXT_BY_NAME, "subscription": ANYTHING}, ("dashboard_id",)
     ),
-    "run_job_task": Record(
+    "run_job_task": RecordForm(
         "a task that runs a job",
         {
             "job_id": INTEGER,
@@ -219,7 +219,7 @@ _TASK_KINDS: dict[str, Form] = {
         },
         ("job_id",),
     ),
-    "condition_task": Record(
+    "condition_task": RecordForm(
         "a condition task",
         {
             "op": choice("EQUAL_TO", "NOT_EQUAL", "GREATER_THAN", "GREATER_THAN_OR_EQUAL", "LESS_THAN", "LESS_THAN_OR_EQUAL"),
@@ -230,20 +230,20 @@ _TASK_KINDS: dict[str, Form] = {
     **fields(ANYTHING, "for_each_task dbt_task alert_task spark_jar_task spark_submit_task clean_rooms_notebook_task"),
     **fields(ANYTHING, "dbt_cloud_task dbt_platform_task power_bi_task gen_ai_compute_task ai_runtime_task python_operator_task"),
 }
-TASK = Record(
+TASK = RecordForm(
     "a task",
     {
         **_TASK_KINDS,
         **texts("task_key description environment_key existing_cluster_id job_cluster_key"),
         **switches("disable_auto_optimization disabled retry_on_timeout"),
-        "depends_on": Several(Record("a dependency", texts("task_key outcome"), ("task_key",))),
+        "depends_on": Several(RecordForm("a dependency", texts("task_key outcome"), ("task_key",))),
         "run_if": choice("ALL_SUCCESS", "ALL_DONE", "NONE_FAILED", "AT_LEAST_ONE_SUCCESS", "ALL_FAILED", "AT_LEAST_ONE_FAILED"),
         "max_retries": Integer(-1),
         "min_retry_interval_millis": _SECONDS,
         "timeout_seconds": _SECONDS,
         "email_notifications": EMAIL,
         "webhook_notifications": WEBHOOK,
-        "notification_settings": Record(
+        "notification_settings": RecordForm(
             "notification_settings", switches("alert_on_last_attempt no_alert_for_canceled_runs no_alert_for_skipped_runs")
         ),
         "health": HEALTH,
@@ -257,19 +257,19 @@ TASK = Record(
 )
 JOB_REQUEST: dict[str, Form] = {
     **texts("budget_policy_id description name parent_path usage_policy_id"),
-    "continuous": Record("continuous", {"pause_status": PAUSE, "task_retry_mode": choice("NEVER", "ON_FAILURE")}),
+    "continuous": RecordForm("continuous", {"pause_status": PAUSE, "task_retry_mode": choice("NEVER", "ON_FAILURE")}),
     "edit_mode": choice("UI_LOCKED", "EDITABLE"),
     "format": choice("MULTI_TASK", "SINGLE_TASK"),
     "email_notifications": EMAIL,
-    "environments": Several(Record("an environment", {"environment_key": TEXT, "spec": Named(ANYTHING)}, ("environment_key",))),
+    "environments": Several(RecordForm("an environment", {"environment_key": TEXT, "spec": NamedForm(ANYTHING)}, ("environment_key",))),
     "git_source": ANYTHING,
     "health": HEALTH,
-    "job_clusters": Several(Record("a job cluster", {"job_cluster_key": TEXT, "new_cluster": _CLUSTER_OF_JOBS}, ("job_cluster_key",))),
+    "job_clusters": Several(RecordForm("a job cluster", {"job_cluster_key": TEXT, "new_cluster": _CLUSTER_OF_JOBS}, ("job_cluster_key",))),
     "max_concurrent_runs": _COUNT,
-    "notification_settings": Record("notification_settings", switches("no_alert_for_canceled_runs no_alert_for_skipped_runs")),
-    "parameters": Several(Record("a job parameter", texts("name default"), ("name", "default"))),
+    "notification_settings": RecordForm("notification_settings", switches("no_alert_for_canceled_runs no_alert_for_skipped_runs")),
+    "parameters": Several(RecordForm("a job parameter", texts("name default"), ("name", "default"))),
     "performance_target": choice("PERFORMANCE_OPTIMIZED", "STANDARD"),
-    "queue": Record("queue", {"enabled": SWITCH}, ("enabled",)),
+    "queue": RecordForm("queue", {"enabled": SWITCH}, ("enabled",)),
     "run_as": RUN_AS,
     "schedule": SCHEDULE,
     "tags": TEXT_BY_NAME,
@@ -281,7 +281,7 @@ JOB_REQUEST: dict[str, Form] = {
 }
 """What the request that makes a job takes."""
 
-_JOB = Record(
+_JOB = RecordForm(
     "a job",
     {**JOB_REQUEST, "permissions": permissions(*JOB_LEVELS), "lifecycle": LIFECYCLE},
     at_most_one=(("schedule", "trigger", "continuous", "triggers"),),
@@ -291,7 +291,7 @@ _JOB = Record(
 
 DASHBOARD_LEVELS = ("CAN_READ", "CAN_RUN", "CAN_EDIT", "CAN_MANAGE")
 DASHBOARD_REQUEST: dict[str, Form] = texts("display_name parent_path warehouse_id dataset_catalog dataset_schema")
-_DASHBOARD = Record(
+_DASHBOARD = RecordForm(
     "a dashboard",
     {
         **DASHBOARD_REQUEST,
@@ -313,7 +313,7 @@ VOLUME_PRIVILEGES = ("ALL_PRIVILEGES", "APPLY_TAG", "MANAGE", "READ_VOLUME", "WR
 
 def _grants(*privileges: str) -> Several:
     fields: dict[str, Form] = {"principal": TEXT, "privileges": Several(choice(*privileges, any_case=True))}
-    return Several(Record("a grant", fields, ("principal", "privileges")))
+    return Several(RecordForm("a grant", fields, ("principal", "privileges")))
 
 
 SCHEMA_REQUEST: dict[str, Form] = {
@@ -321,18 +321,20 @@ SCHEMA_REQUEST: dict[str, Form] = {
     "custom_max_retention_hours": INTEGER,
     "properties": TEXT_BY_NAME,
 }
-_SCHEMA = Record("a schema", {**SCHEMA_REQUEST, "grants": _grants(*SCHEMA_PRIVILEGES), "lifecycle": LIFECYCLE}, ("name", "catalog_name"))
+_SCHEMA = RecordForm(
+    "a schema", {**SCHEMA_REQUEST, "grants": _grants(*SCHEMA_PRIVILEGES), "lifecycle": LIFECYCLE}, ("name", "catalog_name")
+)
 VOLUME_REQUEST: dict[str, Form] = {
     **texts("name catalog_name schema_name comment storage_location"),
     "volume_type": choice("MANAGED", "EXTERNAL", any_case=True),
 }
-_VOLUME = Record(
+_VOLUME = RecordForm(
     "a volume",
     {**VOLUME_REQUEST, "grants": _grants(*VOLUME_PRIVILEGES), "lifecycle": LIFECYCLE},
     ("name", "catalog_name", "schema_name"),
 )
 
-RESOURCES: dict[ResourceKind, Record] = {
+RESOURCES: dict[ResourceKind, RecordForm] = {
     ResourceKind.SCHEMA: _SCHEMA,
     ResourceKind.VOLUME: _VOLUME,
     ResourceKind.PIPELINE: _PIPELINE,

@@ -33,7 +33,7 @@ Counts = Mapping[tuple[str, str], tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonRequest:
     """A comparison to make.
 
     Attributes:
@@ -53,7 +53,9 @@ class _NeedsSpark(Exception):
     """A local table can be read by Spark only."""
 
 
-def compare(storage: AnyPath, target: Target, pipeline: RemotePipeline, asked: Asked, *, notice: Callable[[str], None]) -> Comparison:
+def compare(
+    storage: AnyPath, target: Target, pipeline: RemotePipeline, asked: ComparisonRequest, *, notice: Callable[[str], None]
+) -> Comparison:
     """Compare the datasets of a storage with those of a deployed pipeline.
 
     Raises UNKNOWN_TABLE for a name that neither side has, USAGE for a missing warehouse or a key that is not a column.
@@ -77,7 +79,7 @@ def compare(storage: AnyPath, target: Target, pipeline: RemotePipeline, asked: A
 class _Pair:
     """One dataset that both sides have."""
 
-    def __init__(self, storage: AnyPath, table: TableInfo, hosted: str, warehouse: Warehouse, asked: Asked) -> None:
+    def __init__(self, storage: AnyPath, table: TableInfo, hosted: str, warehouse: Warehouse, asked: ComparisonRequest) -> None:
         self._storage, self._table, self._hosted = storage, table, hosted
         self._warehouse, self._asked = warehouse, asked
         self._from = ".".join(quoted(part) for part in split_name(hosted))
