@@ -21,7 +21,7 @@ MOST_QUERIES = 16
 """Each one has a Python process, some 20 MB: further flows start a query for each of their rounds."""
 
 
-class Kept(Protocol):
+class KeptQuery(Protocol):
     """A running query with what writes its micro-batches. `rounds`: by which its source is told when to look for files."""
 
     @property
@@ -50,7 +50,7 @@ class KeptQueries:
             return None
         return kept
 
-    def add(self, flow: str, query: Kept) -> None:
+    def add(self, flow: str, query: KeptQuery) -> None:
         """Keep a query that was started, in the place of one that has ended."""
         self._queries[flow] = query
 
@@ -94,4 +94,4 @@ def new_rounds() -> QueryRounds | None:
     return None
 
 
-__all__ = ["Kept", "KeptQueries", "may_stay", "new_rounds"]
+__all__ = ["KeptQueries", "KeptQuery", "may_stay", "new_rounds"]
