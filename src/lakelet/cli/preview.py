@@ -59,7 +59,7 @@ def preview(asked: o.CommonOptions, name: Name, rows: Rows = SHOWN_ROWS) -> None
 
 def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
     """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
-    from lakelet.inspection.watching import Watch
+    from lakelet.inspection.watching import PipelineWatch
     from lakelet.spark.launch.resident.lending import Lender, SessionEnded
     from lakelet.spark.launch.resident.warming import Warming
 
@@ -71,7 +71,9 @@ def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
         phases.close()
         _write_json(finding, data) if asked.as_json else _write_text(finding)
 
-    watching = Watch(lambda: configured(asked), report, rows, turn=lender.turn, check=lender.check, idle=lambda: lender.spare(warming.step))
+    watching = PipelineWatch(
+        lambda: configured(asked), report, rows, turn=lender.turn, check=lender.check, idle=lambda: lender.spare(warming.step)
+    )
     try:
         with stoppable(), stdout_for_data(asked), phases:
             phases.enter_context(shown_phases(sys.stderr))
@@ -125,7 +127,7 @@ def _write_json(finding: Finding, stream: IO[str]) -> None:
 
 def show(found: Preview) -> None:
     """Write the rows to stdout and everything else to stderr."""
-    from lakelet.inspection.inspector import Rows as Found
+    from lakelet.inspection.inspector import TableRows
 
     columns = tuple(name for name, _ in found.columns)
     if found.rows and set(found.rows[0]) != set(columns):  # change events: the table has other columns than its source
@@ -133,7 +135,7 @@ def show(found: Preview) -> None:
     types = dict(found.columns)
     kinds = tuple(types.get(name, "") for name in columns)
     write_lines([Line(f"{found.name} ({found.kind.replace('_', ' ')})", "heading"), *_schema_lines(found)], sys.stderr)
-    show_rows(Found(columns, iter(dict(row) for row in found.rows), kinds, len(found.rows)), Form.TABLE, len(found.rows))
+    show_rows(TableRows(columns, iter(dict(row) for row in found.rows), kinds, len(found.rows)), Form.TABLE, len(found.rows))
     sys.stdout.flush()
     write_lines([*_rule_lines(found), *(Line(f"  {note}", "quiet") for note in found.notes)], sys.stderr)
 

@@ -19,7 +19,7 @@ from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:
-    from lakelet.inspection.inspector import Rows
+    from lakelet.inspection.inspector import TableRows
 
 SHOWN_ROWS = 20
 WIDEST_CELL = 60
@@ -56,7 +56,7 @@ def limit_of(limit: int | None, form: Form) -> int | None:
     return limit if limit is not None or form is not Form.TABLE else SHOWN_ROWS
 
 
-def show_rows(found: Rows, form: Form, limit: int | None) -> None:
+def show_rows(found: TableRows, form: Form, limit: int | None) -> None:
     """Write rows, at most `limit` of them, or as many as the form shows by default."""
     allowed = limit_of(limit, form)
     if form is Form.PARQUET:
@@ -92,7 +92,7 @@ def _csv_field(value: Any) -> str:
     return '"' + text.replace('"', '""') + '"' if not text or any(sign in text for sign in ',"\r\n') else text
 
 
-def _write_parquet(found: Rows, limit: int | None) -> None:
+def _write_parquet(found: TableRows, limit: int | None) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,7 +117,7 @@ class _Grid:
     cut: int
 
 
-def _write_table(found: Rows, rows: Sequence[Mapping[str, Any]], limit: int | None) -> None:
+def _write_table(found: TableRows, rows: Sequence[Mapping[str, Any]], limit: int | None) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     grid = fitted(found.columns, found.types, [[row.get(column) for column in found.columns] for row in rows], width)
     lines = aligned(grid.cells[1:], header=grid.cells[0], right=grid.right)
@@ -133,7 +133,7 @@ def _write_table(found: Rows, rows: Sequence[Mapping[str, Any]], limit: int | No
         write_lines([Line("; ".join(notes), "quiet")], sys.stderr)
 
 
-def _notes(shown: int, found: Rows, limit: int | None, grid: _Grid) -> list[str]:
+def _notes(shown: int, found: TableRows, limit: int | None, grid: _Grid) -> list[str]:
     """What is left out, and how to see it."""
     total, columns = found.total, len(found.columns)
     notes = []

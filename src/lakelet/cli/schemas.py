@@ -17,7 +17,7 @@ from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:
-    from lakelet.inspection.schema_history import Change, SourceHistory
+    from lakelet.inspection.schema_history import ColumnDifference, SourceHistory
 
 _AFTER = (
     "Columns that the table has already stay in it, NULL in new rows. A file that brings them again evolves the schema again, or has them\n"
@@ -82,7 +82,7 @@ def _show(histories: list[SourceHistory], name: str, as_json: bool) -> None:
             _print(f"    {line}" for line in _lines(version.changes))
 
 
-def _lines(changes: Iterable[Change]) -> list[str]:
+def _lines(changes: Iterable[ColumnDifference]) -> list[str]:
     """One line per change: `+ name type`, `- name type`, `~ name type → type`."""
     rows = []
     for change in changes:

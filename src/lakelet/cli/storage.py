@@ -62,16 +62,16 @@ def show(
     as_json: o.AsJson = False,
 ) -> None:
     """List the stored datasets, or show the rows of one."""
-    from lakelet.inspection.inspector import Selection, list_tables, read_rows
+    from lakelet.inspection.inspector import RowSelection, list_tables, read_rows
 
-    root, chosen = storage_root(storage), Selection(where, order_by, columns)
+    root, chosen = storage_root(storage), RowSelection(where, order_by, columns)
     if name is not None:
         written = form_of(form, as_json)
         with shown_phases(sys.stderr, f"Reading {printable(name)}"):
             found = read_rows(root, name, limit=limit_of(limit, written), selection=chosen, note=spark_starts)
         show_rows(found, written, limit)
         return
-    if chosen != Selection() or form not in (None, "table", "json"):
+    if chosen != RowSelection() or form not in (None, "table", "json"):
         raise LakeletError(
             "USAGE", "--where, --order-by, --columns and --format are for the rows of one table", todo="Name it: lakelet show NAME"
         )

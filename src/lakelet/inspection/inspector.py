@@ -108,7 +108,7 @@ class Batches:
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """Rows of a table or a result: its columns, their types in Spark's words, and the rows as JSON values, read while they are consumed.
 
     `total`: how many rows there are without a limit, None where nobody counted; `more`: there are more than these, not counted. `batches`:
@@ -123,14 +123,14 @@ class Rows:
     more: bool = False
 
 
-def _rows(reader: Batches, limit: int | None = None, total: int | None = None) -> Rows:
+def _rows(reader: Batches, limit: int | None = None, total: int | None = None) -> TableRows:
     names = tuple(reader.schema.names)
     types = tuple(map(field_type_text, reader.schema))
-    return Rows(names, islice((row for batch in reader for row in json_rows(batch)), limit), types, total, reader)
+    return TableRows(names, islice((row for batch in reader for row in json_rows(batch)), limit), types, total, reader)
 
 
 @dataclass(frozen=True)
-class Selection:
+class RowSelection:
     """Which rows and columns to show: a condition, an ORDER BY list and a list of columns, as SQL texts; None for all."""
 
     where: str | None = None
@@ -145,8 +145,8 @@ class Selection:
 
 
 def read_rows(
-    storage: AnyPath, name: str, *, limit: int | None = None, selection: Selection = Selection(), note: Note = lambda text: None
-) -> Rows:
+    storage: AnyPath, name: str, *, limit: int | None = None, selection: RowSelection = RowSelection(), note: Note = lambda text: None
+) -> TableRows:
     """The rows of one stored dataset, published view, or view of the event log, in no particular order unless `selection` has one.
 
     `note`: see `Note`. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
@@ -160,7 +160,7 @@ def read_rows(
         return run_sql(storage, selection.query(".".join(map(quoted, split_name(view.name)))), limit=limit, note=note)
     dataset = find_dataset(registry, name)
     table = open_or_none(path_of(storage, dataset))
-    if selection != Selection():
+    if selection != RowSelection():
         if table is None:
             raise unwritten(dataset.name)
         selected = selection.query(".".join(quoted(part) for part in split_name(dataset.name)))
@@ -237,7 +237,7 @@ def _files(table: Any, path: AnyPath) -> Any:
 
 def run_sql(
     storage: AnyPath, sql: str, *, limit: int | None = None, spark: SparkSession | None = None, note: Note = lambda text: None
-) -> Rows:
+) -> TableRows:
     """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
 
     Statements that create views may stand before it, which count for this text only; `lakelet.storage.eventlog.views` has others.
@@ -277,12 +277,12 @@ def _duck_answer(storage: AnyPath, sql: str, limit: int | None) -> tuple[pa.Tabl
     return answer(Tables(storage), sql, limit=limit)
 
 
-def first_rows(table: pa.Table, limit: int | None) -> Rows:
+def first_rows(table: pa.Table, limit: int | None) -> TableRows:
     """The rows of a table, which has more than `limit` if there are more."""
     return _first_rows(table, table.num_rows if limit is None or table.num_rows <= limit else None, limit)
 
 
-def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> Rows:
+def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> TableRows:
     """The rows of an answer, which has one more than `limit` if there are more."""
     shown = table if limit is None else table.slice(0, limit)
     return replace(_rows(all_of(shown), None, total), more=total is None)
@@ -291,9 +291,9 @@ def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> Rows:
 __all__ = [
     "Batches",
     "Note",
-    "Rows",
-    "Selection",
+    "RowSelection",
     "TableInfo",
+    "TableRows",
     "duck_table",
     "find_dataset",
     "first_rows",

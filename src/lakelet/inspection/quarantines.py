@@ -10,7 +10,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import Note, Rows, find_dataset, read_rows
+from lakelet.inspection.inspector import Note, TableRows, find_dataset, read_rows
 from lakelet.storage.root import Storage, StoredDataset
 
 
@@ -26,7 +26,7 @@ class HeldRows:
     held: int
     released: int
     broken: tuple[tuple[str, int], ...]
-    rows: Rows
+    rows: TableRows
 
 
 def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> HeldRows:
@@ -44,7 +44,7 @@ def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, no
         counted.update(row["_broken_rules"] or ())
     found = read_rows(storage, quarantine.name, note=note)
     columns = tuple(name for name in found.columns if name != "_released_by")
-    shown = Rows(columns, islice(_held(found.rows), limit), total=held)
+    shown = TableRows(columns, islice(_held(found.rows), limit), total=held)
     broken = tuple(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
     return HeldRows(dataset, quarantine.name, held, released, broken, shown)
 

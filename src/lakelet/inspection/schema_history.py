@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Change:
+class ColumnDifference:
     """One difference: a column or field by its dotted path, its type before (None: new) and after (None: gone)."""
 
     name: str
@@ -51,7 +51,7 @@ class SchemaVersion:
     at: str | None
     reason: str
     file: str | None
-    changes: tuple[Change, ...]
+    changes: tuple[ColumnDifference, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "changes": [change.as_json() for change in self.changes]}
@@ -80,7 +80,7 @@ def read_history(storage: AnyPath, name: str) -> list[SourceHistory]:
     return [_history(source, location) for source, location in _logs(Storage(storage), name)]
 
 
-def differences(storage: AnyPath, name: str, first: int, second: int, *, source: str | None = None) -> tuple[Change, ...]:
+def differences(storage: AnyPath, name: str, first: int, second: int, *, source: str | None = None) -> tuple[ColumnDifference, ...]:
     """Return the changes from version `first` to `second` of one source. Raises USAGE where the source or a version does not exist."""
     _, location = _one(Storage(storage), name, source)
     versions = _versions(location)
@@ -93,7 +93,7 @@ class RolledBack:
 
     source: str
     number: int
-    changes: tuple[Change, ...]
+    changes: tuple[ColumnDifference, ...]
 
 
 def roll_back(storage: AnyPath, name: str, to: int, *, source: str | None = None) -> RolledBack:
@@ -186,10 +186,10 @@ def _shown(before: SchemaLogVersion | None, version: SchemaLogVersion) -> Schema
     return SchemaVersion(version.number, origin.get("at"), reason, origin.get("first_file"), tuple(_changes(before, version)))
 
 
-def _changes(before: SchemaLogVersion | None, after: SchemaLogVersion) -> Iterator[Change]:
+def _changes(before: SchemaLogVersion | None, after: SchemaLogVersion) -> Iterator[ColumnDifference]:
     old, new = _paths(before) if before else {}, _paths(after)
-    yield from (Change(path, old.get(path), kind) for path, kind in new.items() if old.get(path) != kind)
-    yield from (Change(path, kind, None) for path, kind in old.items() if path not in new)
+    yield from (ColumnDifference(path, old.get(path), kind) for path, kind in new.items() if old.get(path) != kind)
+    yield from (ColumnDifference(path, kind, None) for path, kind in old.items() if path not in new)
 
 
 def _paths(version: SchemaLogVersion) -> Mapping[str, str]:

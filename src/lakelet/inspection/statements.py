@@ -11,7 +11,7 @@ from lakelet.base.names import quoted
 from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
-from lakelet.inspection.inspector import Note, Rows, all_of, first_rows, list_tables, run_sql
+from lakelet.inspection.inspector import Note, TableRows, all_of, first_rows, list_tables, run_sql
 from lakelet.inspection.opened import find_dataset, open_or_none, path_of, unwritten
 from lakelet.storage.delta.type_names import spark_type_text
 from lakelet.storage.eventlog import views as event_views
@@ -24,7 +24,7 @@ _DESCRIBE = re.compile(rf"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?{_NAME}", re.IGNORECAS
 _FACTS = re.compile(rf"\s*DESC(?:RIBE)?\s+(?P<kind>HISTORY|DETAIL)\s+{_NAME}", re.IGNORECASE)
 
 
-def run_statement(storage: AnyPath, text: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
+def run_statement(storage: AnyPath, text: str, *, limit: int | None = None, note: Note = lambda text: None) -> TableRows:
     """The rows of a query, of SHOW TABLES [IN schema] (dataset, kind, rows, version), of DESCRIBE name (col_name, data_type, comment), or
     of DESCRIBE HISTORY or DETAIL, with Delta's columns.
 
@@ -40,7 +40,7 @@ def run_statement(storage: AnyPath, text: str, *, limit: int | None = None, note
     return _described(storage, described["name"]) if described else run_sql(storage, text, limit=limit, note=note)
 
 
-def _tables(storage: AnyPath, schema: str | None) -> Rows:
+def _tables(storage: AnyPath, schema: str | None) -> TableRows:
     """All tables, or those of a schema, which may have its catalog before it."""
     found = [table for table in list_tables(storage) if schema is None or _lies_in(table.name, schema)]
     rows = [(table.name, str(table.kind.value), table.rows, table.version) for table in found]
@@ -51,7 +51,7 @@ def _lies_in(name: str, schema: str) -> bool:
     return f".{name.rpartition('.')[0]}".lower().endswith("." + schema.replace("`", "").lower())
 
 
-def _described(storage: AnyPath, name: str) -> Rows:
+def _described(storage: AnyPath, name: str) -> TableRows:
     registry = Storage(storage).registry()
     of_events = event_views.relation_of(tuple(name.split(".")))
     if of_events is not None and registry.namespace.resolve(name).key not in registry.datasets:
@@ -68,7 +68,7 @@ def _described(storage: AnyPath, name: str) -> Rows:
     return _columns([(f["name"], spark_type_text(f["type"]), (f.get("metadata") or {}).get("comment")) for f in fields])
 
 
-def _facts(storage: AnyPath, kind: str, name: str, limit: int | None, note: Note) -> Rows:
+def _facts(storage: AnyPath, kind: str, name: str, limit: int | None, note: Note) -> TableRows:
     """The versions of a table, the newest first, or one row about it."""
     dataset = find_dataset(Storage(storage).registry(), name)
     path = path_of(storage, dataset)
@@ -85,14 +85,14 @@ def _facts(storage: AnyPath, kind: str, name: str, limit: int | None, note: Note
         return first_rows(collected(spark.sql(f"DESCRIBE {kind} delta.{quoted(str(path))}")), limit)
 
 
-def _columns(rows: Sequence[tuple[str, str, str | None]]) -> Rows:
+def _columns(rows: Sequence[tuple[str, str, str | None]]) -> TableRows:
     return _rows(("col_name", "data_type", "comment"), ("string", "string", "string"), rows)
 
 
-def _rows(columns: tuple[str, ...], types: tuple[str, ...], rows: Sequence[Sequence[Any]]) -> Rows:
+def _rows(columns: tuple[str, ...], types: tuple[str, ...], rows: Sequence[Sequence[Any]]) -> TableRows:
     import pyarrow as pa
 
     kinds = [pa.int64() if kind == "bigint" else pa.string() for kind in types]
     arrays = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
     records: Iterator[dict[str, Any]] = (dict(zip(columns, row, strict=True)) for row in rows)
-    return Rows(columns, records, types, len(rows), all_of(pa.table(arrays, names=list(columns))))
+    return TableRows(columns, records, types, len(rows), all_of(pa.table(arrays, names=list(columns))))

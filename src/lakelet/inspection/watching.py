@@ -77,7 +77,7 @@ Finding = Saved | Valid | Previewed | Problem
 
 
 @dataclass
-class Watch:
+class PipelineWatch:
     """Watches one pipeline.
 
     Args:
@@ -302,4 +302,4 @@ def _texts(loaded: LoadedPipeline) -> dict[str, str]:
     return texts
 
 
-__all__ = ["Finding", "Previewed", "Problem", "Saved", "Valid", "Watch", "changed", "pieces", "watched_files", "watched_folders"]
+__all__ = ["Finding", "PipelineWatch", "Previewed", "Problem", "Saved", "Valid", "changed", "pieces", "watched_files", "watched_folders"]

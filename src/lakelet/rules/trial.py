@@ -11,7 +11,7 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import all_quoted, split_name
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import Note, Rows, TableInfo, find_dataset, list_tables, read_events, run_sql
+from lakelet.inspection.inspector import Note, TableInfo, TableRows, find_dataset, list_tables, read_events, run_sql
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.quality.files import read_all
 from lakelet.storage.eventlog.states import EventType
@@ -59,7 +59,7 @@ def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: in
         found = (
             run_sql(storage, f"SELECT * FROM {source} WHERE {broken} LIMIT {limit}", note=note)
             if counts["failed"] and limit
-            else Rows((), iter(()))
+            else TableRows((), iter(()))
         )
     except LakeletError as problem:
         if problem.code != "SQL_FAILED":

@@ -11,7 +11,7 @@ from lakelet import load
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import load_config
 from lakelet.inspection.preview import ColumnChange, JudgedRule, preview
-from lakelet.inspection.watching import Finding, Previewed, Problem, Saved, Valid, Watch
+from lakelet.inspection.watching import Finding, Previewed, Problem, Saved, Valid, PipelineWatch
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -109,7 +109,7 @@ def test_previews_before_and_after_an_update_and_while_files_are_saved(project: 
 
     found: list[Finding] = []
     parameters = {"landing": str(project / "landing")}
-    watch = Watch(lambda: load_config([str(source)], params=parameters, storage=str(project / "kept")), found.append, 5)
+    watch = PipelineWatch(lambda: load_config([str(source)], params=parameters, storage=str(project / "kept")), found.append, 5)
     watch.begin()
     assert isinstance(found[-1], Valid)
     assert not watch.look()
@@ -168,7 +168,7 @@ def test_a_watch_reports_each_error_until_it_is_corrected(tmp_path: Path, spark,
         ]
         return [*found_valid, *(error.code for finding in found if isinstance(finding, Problem) for error in finding.errors)]
 
-    watch = Watch(lambda: load_config([str(source)], storage=str(tmp_path / "kept")), found.append, 5)
+    watch = PipelineWatch(lambda: load_config([str(source)], storage=str(tmp_path / "kept")), found.append, 5)
     save(*((ONE_IS_WRONG, TWO_IS_WRONG) if wrong_at_the_start else ()))
     watch.begin()
     if not wrong_at_the_start:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakelet.inspection.inspector import Selection, read_rows
+from lakelet.inspection.inspector import RowSelection, read_rows
 from tests.spark.conftest import codes
 
 SAME_NAME = """
@@ -84,7 +84,7 @@ def test_a_published_view_is_read_by_its_full_name(project):
     p.run()
 
     assert p.rows("t") == [0, 1]
-    shown = read_rows(p.storage.root, "v", limit=5, selection=Selection(order_by="id DESC"))
+    shown = read_rows(p.storage.root, "v", limit=5, selection=RowSelection(order_by="id DESC"))
     assert [row["id"] for row in shown.rows] == [1, 0]
 
 

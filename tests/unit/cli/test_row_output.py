@@ -11,13 +11,13 @@ from rich.cells import cell_len
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, cut
 from lakelet.cli.row_output import Form, fitted, form_of, show_rows
-from lakelet.inspection.inspector import Rows
+from lakelet.inspection.inspector import TableRows
 
 NAMES, TYPES = ("id", "name", "note"), ("int", "string", "string")
 
 
 def rows(number, total=None):
-    return Rows(NAMES, iter([{"id": i, "name": f"n{i}", "note": "x" * 50} for i in range(number)]), TYPES, total)
+    return TableRows(NAMES, iter([{"id": i, "name": f"n{i}", "note": "x" * 50} for i in range(number)]), TYPES, total)
 
 
 def lines(grid):
@@ -91,7 +91,7 @@ def test_rows_that_nobody_counted_are_not_said_to_be_all(capsys):
 
 def test_csv_tells_null_from_an_empty_text_and_writes_nested_values_as_json(capsys):
     found = [{"a": None, "b": 'say "x"', "c": [1, None]}, {"a": 1, "b": "", "c": True}]
-    show_rows(Rows(("a", "b", "c"), iter(found), ("int", "string", "string")), Form.CSV, None)
+    show_rows(TableRows(("a", "b", "c"), iter(found), ("int", "string", "string")), Form.CSV, None)
     assert capsys.readouterr().out == 'a,b,c\n,"say ""x""","[1, null]"\n1,"",true\n'
 
 

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from lakelet.base.errors import LakeletError
 from lakelet.inspection.duck import answers
 from lakelet.inspection.duck.refusal import NotSame
-from lakelet.inspection.inspector import Selection, duck_table, read_rows, run_sql
+from lakelet.inspection.inspector import RowSelection, duck_table, read_rows, run_sql
 from lakelet.inspection.statements import run_statement
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import append
@@ -158,8 +158,8 @@ def test_unknown_and_unwritten_tables_are_errors_at_once(storage):
 
 
 def test_rows_are_chosen_by_condition_order_and_columns(storage):
-    assert read_rows(storage, "shop.orders", limit=2, selection=Selection("id > 0")).total == 3
-    chosen = read_rows(storage, "shop.orders", limit=2, selection=Selection("id > 0", "id DESC", "id, note"))
+    assert read_rows(storage, "shop.orders", limit=2, selection=RowSelection("id > 0")).total == 3
+    chosen = read_rows(storage, "shop.orders", limit=2, selection=RowSelection("id > 0", "id DESC", "id, note"))
     assert list(chosen.rows) == [{"id": 3, "note": "b"}, {"id": 2, "note": None}]
     assert chosen.types == ("bigint", "string")
     assert read_rows(storage, "shop.orders", limit=1).total == 3

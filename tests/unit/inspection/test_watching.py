@@ -14,7 +14,7 @@ import pytest
 from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
 from lakelet.inspection import watching
-from lakelet.inspection.watching import Watch, changed, pieces, watched_files, watched_folders
+from lakelet.inspection.watching import PipelineWatch, changed, pieces, watched_files, watched_folders
 
 FILE = "/shop/pipeline.py"
 TEXT = """\
@@ -151,7 +151,7 @@ def test_sources_rules_and_settings_are_watched(tmp_path: Path) -> None:
 class Ended(Exception): ...
 
 
-class Looks(Watch):
+class Looks(PipelineWatch):
     """Notes what it finds changed instead of analysing it, until there is a file `end.py`."""
 
     looks = 0

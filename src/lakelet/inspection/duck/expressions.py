@@ -16,7 +16,7 @@ from lakelet.inspection.duck.casts import cast, literal_as, widened
 from lakelet.inspection.duck.functions import function, same_typed
 from lakelet.inspection.duck.refusal import NotSame
 from lakelet.inspection.duck.spark_types import BOOLEAN, STRING, VOID, Type, common, duck_name
-from lakelet.inspection.duck.values import Scope, Value, field_of, only, text_literal, written
+from lakelet.inspection.duck.values import QueryScope, Value, field_of, only, text_literal, written
 
 _COMPARED: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -45,7 +45,7 @@ class Expressions:
     whether such functions may stand here. `aliases`: columns of the SELECT list that may be named, by lower-case name.
     """
 
-    scope: Scope
+    scope: QueryScope
     subquery: Subquery
     groups: frozenset[str] | None = None
     aggregates: bool = False

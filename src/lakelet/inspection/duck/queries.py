@@ -12,7 +12,7 @@ from lakelet.inspection.duck import aggregates
 from lakelet.inspection.duck.expressions import Expressions, direction
 from lakelet.inspection.duck.refusal import NotSame
 from lakelet.inspection.duck.spark_types import VOID, Type, common
-from lakelet.inspection.duck.values import Column, Relation, Scope, Value, only, sort_key, written
+from lakelet.inspection.duck.values import DuckColumn, QueryScope, Relation, Value, only, sort_key, written
 
 _CLAUSES = ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
 _SET_CLAUSES = ("with_", "this", "expression", "distinct", "order", "limit", "offset")
@@ -36,8 +36,8 @@ class Query:
         return Relation(alias, f"({self.sql}) AS {internal}", _columns(self.columns, internal))
 
 
-def _columns(columns: tuple[tuple[str, Type], ...], internal: str) -> tuple[Column, ...]:
-    return tuple(Column(name, kind, f"{internal}.c{at}") for at, (name, kind) in enumerate(columns))
+def _columns(columns: tuple[tuple[str, Type], ...], internal: str) -> tuple[DuckColumn, ...]:
+    return tuple(DuckColumn(name, kind, f"{internal}.c{at}") for at, (name, kind) in enumerate(columns))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Queries:
         found = (self.ctes.get(parts[0].lower()) if len(parts) == 1 else None) or self.find(parts)
         if isinstance(found, Query):
             return found.as_relation(name, internal)
-        columns = (Column(of, kind, f"{internal}.c{at}", found.read) for at, (of, kind) in enumerate(found.columns))
+        columns = (DuckColumn(of, kind, f"{internal}.c{at}", found.read) for at, (of, kind) in enumerate(found.columns))
         path = () if given else tuple(part.lower() for part in parts)
         return Relation(name, f"{found.name} AS {internal}", tuple(columns), path)
 
@@ -232,13 +232,13 @@ class _Select:
         order = [f"{self._key(named, item.this, columns, values, distinct is not None)} {direction(item)}" for item in _ordered(node)]
         return Query(text + (f" ORDER BY {', '.join(order)}" if order else "") + _limits(node), columns)
 
-    def _sources(self) -> Scope:
+    def _sources(self) -> QueryScope:
         node = self._node.args.get("from_")
         joins = self._node.args.get("joins") or []
         if node is None:
             if joins:
                 raise NotSame("JOIN without FROM")
-            return Scope()
+            return QueryScope()
         only(node, "this")
         nested = list(node.this.args.pop("joins", None) or []) if isinstance(node.this, exp.Table) else []
         first = self._queries.relation(node.this)
@@ -251,7 +251,7 @@ class _Select:
         names = [relation.alias.lower() for relation in seen if relation.alias]
         if len(set(names)) != len(names):
             raise NotSame("two tables of one name")
-        return Scope(tuple(seen))
+        return QueryScope(tuple(seen))
 
     def _join(self, join: exp.Expr, seen: list[Relation]) -> None:
         only(join, "this", "on", "side", "kind")
@@ -262,12 +262,12 @@ class _Select:
         relation = self._queries.relation(join.this)
         self._from += f" {_JOINS[kind]} {relation.sql}"
         if on is not None:
-            condition = Expressions(Scope((*seen, relation)), _no_subquery).condition(on)
+            condition = Expressions(QueryScope((*seen, relation)), _no_subquery).condition(on)
             self._from += f" ON {condition}"
         if _JOINS[kind] not in ("SEMI JOIN", "ANTI JOIN"):
             seen.append(relation)
 
-    def _items(self) -> Iterator[tuple[exp.Expr | Column, str | None]]:
+    def _items(self) -> Iterator[tuple[exp.Expr | DuckColumn, str | None]]:
         """The expressions of the list with their aliases; columns of the tables for stars."""
         if not self._node.expressions:
             raise NotSame("SELECT of nothing")
@@ -286,8 +286,8 @@ class _Select:
             yield item, alias
 
     @staticmethod
-    def _shown(expressions: Expressions, item: exp.Expr | Column, alias: str | None) -> Value:
-        if isinstance(item, Column):
+    def _shown(expressions: Expressions, item: exp.Expr | DuckColumn, alias: str | None) -> Value:
+        if isinstance(item, DuckColumn):
             value = item.value()
             if expressions.groups is not None and value.sql not in expressions.groups:
                 raise NotSame("a star beside groups")
@@ -297,7 +297,7 @@ class _Select:
                 value = replace(value, name=_cast_name(item))
         return value if alias is None else Value(value.sql, value.type, alias)
 
-    def _groups(self, items: list[tuple[exp.Expr | Column, str | None]]) -> frozenset[str] | None:
+    def _groups(self, items: list[tuple[exp.Expr | DuckColumn, str | None]]) -> frozenset[str] | None:
         """The texts of the grouping expressions; none of them for one group of all rows; None where nothing is grouped."""
         node, having = self._node.args.get("group"), self._node.args.get("having")
         if node is None:
@@ -310,7 +310,7 @@ class _Select:
             raise NotSame("GROUP BY over such types")
         return frozenset(value.sql for value in values)
 
-    def _group(self, key: exp.Expr, items: list[tuple[exp.Expr | Column, str | None]]) -> Value:
+    def _group(self, key: exp.Expr, items: list[tuple[exp.Expr | DuckColumn, str | None]]) -> Value:
         at = _ordinal(key, len(items))
         if at is None and isinstance(key, exp.Column) and not key.args.get("table") and not self._scope.has(key.name):
             named = [place for place, (_, alias) in enumerate(items) if alias is not None and alias.lower() == written(key.this).lower()]
@@ -318,7 +318,7 @@ class _Select:
         if at is None:
             return self._rows.of(key)
         item = items[at][0]
-        return item.value() if isinstance(item, Column) else self._rows.of(item)
+        return item.value() if isinstance(item, DuckColumn) else self._rows.of(item)
 
     @staticmethod
     def _key(expressions: Expressions, node: exp.Expr, columns: tuple[tuple[str, Type], ...], values: list[Value], distinct: bool) -> str:

@@ -27,7 +27,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Column:
+class DuckColumn:
     """A column that can be named. `read`: where the names of columns that were asked for are collected, None if nobody wants to know."""
 
     name: str
@@ -53,7 +53,7 @@ class Relation:
 
     alias: str
     sql: str
-    columns: tuple[Column, ...]
+    columns: tuple[DuckColumn, ...]
     path: tuple[str, ...] = ()
 
     def goes_by(self, prefix: Sequence[str]) -> bool:
@@ -64,7 +64,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Scope:
+class QueryScope:
     """The relations that an expression sees."""
 
     relations: tuple[Relation, ...] = ()
@@ -88,7 +88,7 @@ class Scope:
         return self._value(found, parts, rest)
 
     @staticmethod
-    def _value(found: Sequence[Column], parts: Sequence[str], rest: Sequence[str]) -> Value:
+    def _value(found: Sequence[DuckColumn], parts: Sequence[str], rest: Sequence[str]) -> Value:
         """The value of the one column found, or of the field that the rest of the name leads to."""
         if len(found) != 1:
             raise NotSame(f"{'.'.join(parts)} is {'not a column' if not found else 'more than one column'} of the query's tables")
@@ -101,7 +101,7 @@ class Scope:
         """Whether a column of that name, or several, can be seen."""
         return bool(_named(self.relations, name.lower()))
 
-    def all_columns(self, of: Sequence[str] = ()) -> list[Column]:
+    def all_columns(self, of: Sequence[str] = ()) -> list[DuckColumn]:
         """The columns of all relations, or of the one that goes by a name. Raises NotSame where no or more than one does."""
         chosen = [relation for relation in self.relations if not of or relation.goes_by(of)]
         if not chosen or (of and len(chosen) > 1):
@@ -109,7 +109,7 @@ class Scope:
         return [column for relation in chosen for column in relation.columns]
 
 
-def _named(relations: Iterable[Relation], name: str) -> list[Column]:
+def _named(relations: Iterable[Relation], name: str) -> list[DuckColumn]:
     return [column for relation in relations for column in relation.columns if column.name.lower() == name]
 
 
