@@ -8,7 +8,7 @@ from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
-from lakelet.language.sql.values import Column
+from lakelet.language.sql.values import ColumnDefinition
 from lakelet.storage.delta.table_spec import TableSpec
 from lakelet.storage.root import INTERNAL
 
@@ -26,7 +26,7 @@ class ChangeTable:
     flows: tuple[ChangeSpec, ...]
     wanted: TableSpec
     streamed: bool = False
-    computed: tuple[Column, ...] = ()
+    computed: tuple[ColumnDefinition, ...] = ()
 
     @property
     def internal(self) -> AnyPath:

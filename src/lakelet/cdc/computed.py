@@ -19,17 +19,17 @@ from lakelet.base.names import quoted
 from lakelet.cdc.changes import Layout
 from lakelet.cdc.mirror import PART, ROWS
 from lakelet.language.model import Dataset
-from lakelet.language.sql.values import Column
+from lakelet.language.sql.values import ColumnDefinition
 from lakelet.spark.errors.diagnosis import first_line, without_proposal
 
 
-def given(schema: T.StructType, computed: Sequence[Column]) -> T.StructType:
+def given(schema: T.StructType, computed: Sequence[ColumnDefinition]) -> T.StructType:
     """The columns of a table without those that are computed."""
     names = {column.name.lower() for column in computed}
     return T.StructType([field for field in schema.fields if field.name.lower() not in names])
 
 
-def completed(rows: DataFrame, computed: Sequence[Column]) -> DataFrame:
+def completed(rows: DataFrame, computed: Sequence[ColumnDefinition]) -> DataFrame:
     """Rows, or actions, of an internal table with the computed columns of those that readers see."""
     return reduce(lambda done, column: done.withColumn(column.name, F.when(F.col(PART) == ROWS, F.expr(column.value))), computed, rows)
 
@@ -48,7 +48,7 @@ def check(dataset: Dataset, shape: Layout, empty: DataFrame) -> None:
         rows = _with(rows, column)
 
 
-def _refused(column: Column, shape: Layout, rows: DataFrame) -> LakeletError | None:
+def _refused(column: ColumnDefinition, shape: Layout, rows: DataFrame) -> LakeletError | None:
     """What is wrong with a column that is computed from `rows`; None if nothing is."""
     if column.name.lower() in {name.lower() for name in shape.visible.fieldNames()}:
         what = f"column {column.name!r} is generated, and the source of the changes has it too"
@@ -70,7 +70,7 @@ def _refused(column: Column, shape: Layout, rows: DataFrame) -> LakeletError | N
     return found
 
 
-def _with(rows: DataFrame, column: Column) -> DataFrame:
+def _with(rows: DataFrame, column: ColumnDefinition) -> DataFrame:
     return rows.selectExpr("*", f"{column.value} AS {quoted(column.name)}")
 
 

@@ -28,7 +28,7 @@ from lakelet.cdc.mirror import MIRRORED, PART, MirrorPosition, commit_text, posi
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import PROPERTY, State
 from lakelet.files.paths import AnyPath
-from lakelet.language.sql.values import Column
+from lakelet.language.sql.values import ColumnDefinition
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.locks import lock_of
@@ -71,7 +71,7 @@ class TableState:
     state: State
     shape: Layout
     retention: Retention | None
-    computed: tuple[Column, ...] = ()
+    computed: tuple[ColumnDefinition, ...] = ()
 
 
 def adopt(session: SparkSession, target: AnyPath, table_state: TableState | None) -> None:

@@ -31,7 +31,7 @@ from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
-from lakelet.language.sql.values import Column as Generated
+from lakelet.language.sql.values import ColumnDefinition
 from lakelet.spark.by_size import one_task
 from lakelet.spark.expectations.observed import reported
 from lakelet.storage.delta import column_mapping, schemas, tables
@@ -70,7 +70,7 @@ class _Batch:
     metrics: BatchMetrics
     everything: bool
     streamed: bool
-    computed: tuple[Generated, ...]
+    computed: tuple[ColumnDefinition, ...]
 
     @property
     def flow(self) -> str:

@@ -15,7 +15,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.config import source_files
 from lakelet.language.loader import Loaded, loaded
-from lakelet.language.notebook import Cell, read_source
+from lakelet.language.notebook import NotebookCell, read_source
 from lakelet.language.registry import reading
 from lakelet.testing.loading import load_file
 
@@ -305,7 +305,7 @@ def test_a_jupyter_file_that_is_none_is_refused_with_its_line(folder, text, line
 
 def cut(folder: Folder, name: str, text: str) -> list[tuple[str, str, int]]:
     """Language, stripped text and line of the cells."""
-    cells: tuple[Cell, ...] = read_source(folder.write(name, text)).cells
+    cells: tuple[NotebookCell, ...] = read_source(folder.write(name, text)).cells
     return [(cell.language, cell.text.strip(), cell.line) for cell in cells]
 
 

@@ -69,42 +69,42 @@ class Context(Group):
     def getContext(self) -> Context:
         return self
 
-    def notebookPath(self) -> Option:
-        return Option(str(self._file.with_suffix("")))
+    def notebookPath(self) -> ScalaOption:
+        return ScalaOption(str(self._file.with_suffix("")))
 
-    def userName(self) -> Option:
-        return Option(_user())
+    def userName(self) -> ScalaOption:
+        return ScalaOption(_user())
 
     def tags(self) -> Tags:
         return Tags(self._note)
 
-    def apiUrl(self) -> Option:
+    def apiUrl(self) -> ScalaOption:
         """The address of the workspace, that of DATABRICKS_HOST."""
-        return Option(self._of_workspace("apiUrl()", HOST))
+        return ScalaOption(self._of_workspace("apiUrl()", HOST))
 
-    def apiToken(self) -> Option:
+    def apiToken(self) -> ScalaOption:
         """A token for the workspace, that of DATABRICKS_TOKEN. Messages do not show it."""
         token = self._of_workspace("apiToken()", TOKEN)
         remember(token)
-        return Option(token)
+        return ScalaOption(token)
 
-    def browserHostName(self) -> Option:
-        return Option(os.environ.get(HOST, "").rstrip("/").rpartition("/")[2] or None)
+    def browserHostName(self) -> ScalaOption:
+        return ScalaOption(os.environ.get(HOST, "").rstrip("/").rpartition("/")[2] or None)
 
-    def workspaceId(self) -> Option:
-        return Option(None)
+    def workspaceId(self) -> ScalaOption:
+        return ScalaOption(None)
 
-    def clusterId(self) -> Option:
-        return Option(None)
+    def clusterId(self) -> ScalaOption:
+        return ScalaOption(None)
 
-    def jobId(self) -> Option:
-        return Option(None)
+    def jobId(self) -> ScalaOption:
+        return ScalaOption(None)
 
-    def currentRunId(self) -> Option:
-        return Option(None)
+    def currentRunId(self) -> ScalaOption:
+        return ScalaOption(None)
 
-    def notebookId(self) -> Option:
-        return Option(None)
+    def notebookId(self) -> ScalaOption:
+        return ScalaOption(None)
 
     def toJson(self) -> str:
         """Return path and user as JSON text, under the names that they have on the service."""
@@ -133,8 +133,8 @@ class Tags(Group):
             raise UnknownMember("DBUTILS_UNKNOWN", f"{self._name} has no {key!r}", where=caller_location(), todo="Here it has user.")
         return found.get()
 
-    def get(self, key: str) -> Option:
-        return Option(_user() if key == "user" else None)
+    def get(self, key: str) -> ScalaOption:
+        return ScalaOption(_user() if key == "user" else None)
 
 
 def _user() -> str:
@@ -142,7 +142,7 @@ def _user() -> str:
     return os.environ.get("USER") or os.environ.get("LOGNAME") or "local"
 
 
-class Option:
+class ScalaOption:
     """A value as Scala wraps it."""
 
     def __init__(self, value: str | None) -> None:

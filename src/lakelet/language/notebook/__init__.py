@@ -5,6 +5,6 @@
 
 from lakelet.language.notebook.cells import read_source
 from lakelet.language.notebook.running import LeftOut, NotebookExit, Sources
-from lakelet.language.notebook.source import PYTHON, SQL, Cell, Source
+from lakelet.language.notebook.source import PYTHON, SQL, NotebookCell, Source
 
-__all__ = ["PYTHON", "SQL", "Cell", "LeftOut", "NotebookExit", "Source", "Sources", "read_source"]
+__all__ = ["PYTHON", "SQL", "LeftOut", "NotebookCell", "NotebookExit", "Source", "Sources", "read_source"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import display_path
-from lakelet.language.notebook.source import _COMMENTS, PYTHON, SQL, Cell, Source, magic_cell, other_language
+from lakelet.language.notebook.source import _COMMENTS, PYTHON, SQL, NotebookCell, Source, magic_cell, other_language
 
 _HEADER = re.compile(r"^(#|--|//) Databricks notebook source\s*$")
 
@@ -38,7 +38,7 @@ def read_source(file: Path) -> Source:
         if language not in (PYTHON, SQL):
             raise other_language(file, language)
     elif language == PYTHON or not any(_separates(line, SQL) for line in lines):
-        return Source(file, language, (Cell(language, text),))
+        return Source(file, language, (NotebookCell(language, text),))
     return Source(file, language, tuple(_cells(lines, language)), notebook=True)
 
 
@@ -71,14 +71,14 @@ def _separates(line: str, language: str) -> bool:
     return bool(re.match(rf"^{_COMMENTS[language]} COMMAND -{{5,}}\s*$", line))
 
 
-def _cells(lines: list[str], language: str) -> Iterator[Cell]:
+def _cells(lines: list[str], language: str) -> Iterator[NotebookCell]:
     start = 0
     for end in [*(i for i, line in enumerate(lines) if _separates(line, language)), len(lines)]:
         yield _cell(lines[start:end], start + 1, language)
         start = end + 1
 
 
-def _cell(lines: list[str], first: int, language: str) -> Cell:
+def _cell(lines: list[str], first: int, language: str) -> NotebookCell:
     """The cell whose lines these are. All of it is a magic cell if its first line of code is one."""
     comment = _COMMENTS[language]
     magic = re.compile(rf"^{comment} MAGIC ?")
@@ -86,10 +86,10 @@ def _cell(lines: list[str], first: int, language: str) -> Cell:
     if first_code is None or not magic.match(lines[first_code]):
         # Single lines after the mark stay comments, unless they are commands themselves: those are found as in a Jupyter notebook.
         shown = [magic.sub("", line) if re.match(rf"^{comment} MAGIC %", line) else line for line in lines]
-        return Cell(language, "\n".join(shown), first, uncommented=shown != lines)
+        return NotebookCell(language, "\n".join(shown), first, uncommented=shown != lines)
     plain = "\n".join(magic.sub("", line) for line in lines[first_code:])
     if not plain.lstrip().startswith("%"):
-        return Cell("md", plain, first + first_code)
+        return NotebookCell("md", plain, first + first_code)
     return magic_cell(plain, language, first + first_code, uncommented=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import display_path
-from lakelet.language.notebook.source import PYTHON, SQL, Cell, Source, magic_cell, other_language
+from lakelet.language.notebook.source import PYTHON, SQL, NotebookCell, Source, magic_cell, other_language
 
 _LANGUAGES = {"python": PYTHON, "ipython": PYTHON, "python3": PYTHON, "sql": SQL}
 
@@ -53,14 +53,14 @@ def _language(metadata: Any) -> str:
     return PYTHON
 
 
-def _cell(cell: Any, number: int, language: str, where: Location) -> Cell:
+def _cell(cell: Any, number: int, language: str, where: Location) -> NotebookCell:
     source = cell.get("source") if isinstance(cell, dict) else None
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
         raise _broken(f"cell {number} has no text", where, None)
     if cell.get("cell_type") != "code":
-        return Cell("md", source, number=number)
+        return NotebookCell("md", source, number=number)
     text = source.replace("\r\n", "\n")
     return magic_cell(text, _LANGUAGES.get(_of_editor(cell), language), 1, number=number)
 

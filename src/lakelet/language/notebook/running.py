@@ -22,7 +22,7 @@ from lakelet.base.locations import cell_filename
 from lakelet.language.notebook.cells import read_source
 from lakelet.language.notebook.declarations import declaration_at
 from lakelet.language.notebook.magics import Code, Magic, packages, pieces, run_target
-from lakelet.language.notebook.source import PYTHON, SQL, Cell, Source
+from lakelet.language.notebook.source import PYTHON, SQL, NotebookCell, Source
 from lakelet.language.registry import active_registry
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Step:
+class CodePiece:
     """A piece of a source that is executed: its code, and the text and the flags that it was compiled from."""
 
     code: CodeType
@@ -100,13 +100,13 @@ class Sources:
         linecache.cache.pop(str(source.file), None)
         understood = True
         for step in _compiled(source):
-            if isinstance(step, Step):
+            if isinstance(step, CodePiece):
                 self._execute(source, step, frame)
             else:
                 understood &= self._include(source, *step, frame, within)
         return understood
 
-    def _execute(self, source: Source, step: Step, frame: Frame) -> None:
+    def _execute(self, source: Source, step: CodePiece, frame: Frame) -> None:
         """Run a piece of code. Behind a declaration that raises it goes on: the others in the piece are declared all the same."""
         code: CodeType | None = step.code
         while code is not None:
@@ -138,7 +138,7 @@ class Sources:
             self._loop.close()
             self._loop = None
 
-    def _include(self, source: Source, cell: Cell, magic: Magic, frame: Frame, within: tuple[Path, ...]) -> bool:
+    def _include(self, source: Source, cell: NotebookCell, magic: Magic, frame: Frame, within: tuple[Path, ...]) -> bool:
         """Run the notebook that a `%run` names, in the module of the one that names it."""
         where = source.where(cell, cell.line + magic.line - 1)
         path, given = run_target(magic.rest)
@@ -161,7 +161,7 @@ class Sources:
     def _note_others(source: Source) -> None:
         """One notice for each kind of cell that is left out, at the first of them."""
         own = {PYTHON: "Python", SQL: "SQL"}[source.language]
-        others: dict[str, list[Cell]] = {}
+        others: dict[str, list[NotebookCell]] = {}
         for cell in source.cells:
             if cell.language not in (source.language, *_QUIET):
                 others.setdefault(cell.language, []).append(cell)
@@ -191,9 +191,9 @@ def _named(source: Path, path: str, where: Location) -> Path:
     )
 
 
-def _compiled(source: Source) -> list[Step | tuple[Cell, Magic]]:
+def _compiled(source: Source) -> list[CodePiece | tuple[NotebookCell, Magic]]:
     """All cells of a Python source, compiled: pieces of code, and between them the `%run` commands. Raises SyntaxError."""
-    steps: list[Step | tuple[Cell, Magic]] = []
+    steps: list[CodePiece | tuple[NotebookCell, Magic]] = []
     flags = 0
     if any(cell.uncommented for cell in source.own()):
         _remember(str(source.file), _as_executed(source))
@@ -212,12 +212,12 @@ def _compiled(source: Source) -> list[Step | tuple[Cell, Magic]]:
             above = "\n" * (cell.line + piece.line - 2)  # so that line numbers are those of the file
             awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.notebook else 0
             code = compile(above + piece.text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
-            steps.append(Step(code, above + piece.text, flags | awaiting))
+            steps.append(CodePiece(code, above + piece.text, flags | awaiting))
             flags |= code.co_flags & _FUTURES
     return steps
 
 
-def _pieces(source: Source, cell: Cell, filename: str) -> Iterator[Code | Magic]:
+def _pieces(source: Source, cell: NotebookCell, filename: str) -> Iterator[Code | Magic]:
     """The pieces of a cell; plain Python files have no magic commands. Lines of a SyntaxError are those of the file."""
     if not source.notebook:
         yield Code(cell.text, 1)

@@ -18,7 +18,7 @@ _MAGIC = re.compile(r"^(?P<sign>%{1,2})(?P<name>[A-Za-z][\w-]*)(?P<rest>.*)$")
 
 
 @dataclass(frozen=True)
-class Cell:
+class NotebookCell:
     """A part of a source.
 
     Attributes:
@@ -42,14 +42,14 @@ class Source:
 
     file: Path
     language: str
-    cells: tuple[Cell, ...]
+    cells: tuple[NotebookCell, ...]
     notebook: bool = False
 
-    def where(self, cell: Cell, line: int | None = None) -> Location:
+    def where(self, cell: NotebookCell, line: int | None = None) -> Location:
         """Where a cell begins, or one of its lines is."""
         return Location(display_path(str(self.file)), line or cell.line, cell=cell.number)
 
-    def own(self) -> tuple[Cell, ...]:
+    def own(self) -> tuple[NotebookCell, ...]:
         """The cells in the language of the source."""
         return tuple(cell for cell in self.cells if cell.language == self.language)
 
@@ -64,17 +64,17 @@ def other_language(file: Path, language: str) -> LakeletError:
     )
 
 
-def magic_cell(text: str, language: str, line: int, *, number: int | None = None, uncommented: bool = False) -> Cell:
+def magic_cell(text: str, language: str, line: int, *, number: int | None = None, uncommented: bool = False) -> NotebookCell:
     """The cell with this text, whose language a magic command on its first line of code may change."""
     lines = text.split("\n")
     comment = _COMMENTS[language]
     first = next((i for i, code in enumerate(lines) if code.strip() and not code.lstrip().startswith(comment)), None)
     found = _MAGIC.match(lines[first].strip()) if first is not None else None
     if first is None or not found or (language == PYTHON and not _takes_cell(found["sign"], found["name"].lower())):
-        return Cell(language, text, line, number, uncommented)
+        return NotebookCell(language, text, line, number, uncommented)
     name = found["name"].lower()
     rest = found["rest"].strip() if name in _LANGUAGES else ""
-    return Cell(_LANGUAGES.get(name, name), "\n".join([rest, *lines[first + 1 :]]), line + first, number, uncommented)
+    return NotebookCell(_LANGUAGES.get(name, name), "\n".join([rest, *lines[first + 1 :]]), line + first, number, uncommented)
 
 
 def _takes_cell(sign: str, name: str) -> bool:

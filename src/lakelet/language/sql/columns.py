@@ -10,7 +10,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import quoted
 from lakelet.language.model import Action
 from lakelet.language.sql.cursor import Cursor
-from lakelet.language.sql.values import Column, Fragment, Identity, Remark, Rule, Spec
+from lakelet.language.sql.values import ColumnDefinition, ExpectConstraint, Fragment, IdentityClause, Remark, Spec
 from lakelet.language.sql_text.tokens import literal, may_have
 
 _CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
@@ -27,8 +27,8 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
     where = cursor.where()
     if cursor.skip("(", ")"):
         return Spec()  # as Spark has it, and as a list of parameters that are empty leaves it
-    columns: list[Column] = []
-    rules: list[Rule] = []
+    columns: list[ColumnDefinition] = []
+    rules: list[ExpectConstraint] = []
 
     def item() -> None:
         if cursor.skip("CONSTRAINT"):
@@ -52,7 +52,7 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
     return Spec(tuple(columns), tuple(rules), where)
 
 
-def _check_computed(columns: Sequence[Column]) -> None:
+def _check_computed(columns: Sequence[ColumnDefinition]) -> None:
     """Refuse columns that are computed from numbers which rows get later."""
     numbers = [column.name for column in columns if column.identity is not None]
     for column in columns:
@@ -72,7 +72,7 @@ def _begins_rule(cursor: Cursor) -> bool:
     return cursor.sees("CONSTRAINT") and at + 2 < len(cursor.words) and cursor.words[at + 2].upper == "EXPECT"
 
 
-def ddl(columns: Sequence[Column]) -> str:
+def ddl(columns: Sequence[ColumnDefinition]) -> str:
     """Typed columns as Spark's DDL has them: without what they compute."""
     parts = []
     for column in columns:
@@ -82,7 +82,7 @@ def ddl(columns: Sequence[Column]) -> str:
     return ", ".join(parts)
 
 
-def _constraint(cursor: Cursor, rules: list[Rule], remarks: list[Remark]) -> None:
+def _constraint(cursor: Cursor, rules: list[ExpectConstraint], remarks: list[Remark]) -> None:
     name, where = cursor.identifier("the constraint's name")
     if cursor.skip("EXPECT"):
         rules.append(_expectation(cursor, name, where))
@@ -93,7 +93,7 @@ def _constraint(cursor: Cursor, rules: list[Rule], remarks: list[Remark]) -> Non
         cursor.fail("EXPECT, PRIMARY KEY or FOREIGN KEY is expected", ("EXPECT", "PRIMARY", "FOREIGN"), todo)
 
 
-def _expectation(cursor: Cursor, name: str, where: Location) -> Rule:
+def _expectation(cursor: Cursor, name: str, where: Location) -> ExpectConstraint:
     condition = cursor.enclosed("the condition")
     action = Action.WARN
     if cursor.skip("ON"):
@@ -106,7 +106,7 @@ def _expectation(cursor: Cursor, name: str, where: Location) -> Rule:
             action = Action.DROP
         else:
             cursor.fail("DROP ROW or FAIL UPDATE is expected", ("DROP", "FAIL"), "To count broken rows only, leave ON VIOLATION out.")
-    return Rule(name, condition, action, where)
+    return ExpectConstraint(name, condition, action, where)
 
 
 def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
@@ -117,9 +117,9 @@ def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
     remarks.append(Remark(f"{kind} has no effect here: keys are informational, nothing checks them", where))
 
 
-def _column(cursor: Cursor, remarks: list[Remark]) -> Column:
+def _column(cursor: Cursor, remarks: list[Remark]) -> ColumnDefinition:
     name, where = cursor.identifier("a column")
-    found = Column(name, where, type=_type(cursor))
+    found = ColumnDefinition(name, where, type=_type(cursor))
     while not (cursor.ended or cursor.sees(",") or cursor.sees(")") or _begins_rule(cursor)):
         found = replace(found, **_option(cursor, name, remarks))
     if found.identity is not None and (found.type or "").upper() not in ("BIGINT", "LONG"):
@@ -144,7 +144,7 @@ def _identity(cursor: Cursor, where: Location) -> dict[str, Any]:
             if name is None or name in given:
                 cursor.fail("START WITH, INCREMENT BY or ) is expected", ("START", "INCREMENT"))
             given[name] = _whole_number(cursor, nonzero=name == "step")
-    return {"filled": Fragment("NULL", 0, where), "generated": always, "identity": Identity(**given)}
+    return {"filled": Fragment("NULL", 0, where), "generated": always, "identity": IdentityClause(**given)}
 
 
 def _whole_number(cursor: Cursor, *, nonzero: bool) -> int:

@@ -19,7 +19,7 @@ from lakelet.language.sql.changes import order_remark
 from lakelet.language.sql.columns import ddl
 from lakelet.language.sql.grammar import is_setting, statement
 from lakelet.language.sql.lengths import without_lengths
-from lakelet.language.sql.query import Query, Wanted
+from lakelet.language.sql.query import SqlQuery, Wanted
 from lakelet.language.sql.rules import columns_of, on_columns
 from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
 from lakelet.language.sql.words import in_sql_words
@@ -219,14 +219,14 @@ class _Source:
         query = f"SELECT * FROM (\n{found.query.text}\n) AS {quoted(name.name)} ({named})" if columns else found.query.text
         return {"name": str(name), "query": query, "catalog": space.catalog, "schema": space.schema}
 
-    def _query(self, found: CreateDataset, text: StatementText) -> Query:
+    def _query(self, found: CreateDataset, text: StatementText) -> SqlQuery:
         assert found.query is not None
         wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
         if adjacent(found.query.text, "PIVOT", ("(",)):
             self.registry.note("PIVOT runs here only: Databricks refuses it in pipelines", found.query.where)
         wanted = _VIEW if found.view == "published" else _wanted_of_flow(found, wanted)
         columns = found.spec.columns
-        return Query(
+        return SqlQuery(
             found.query,
             text,
             self.namespace,
@@ -242,7 +242,7 @@ class _Source:
             self._changes(found.changes, target, name, text, found.where, found.comment)
             return
         assert found.query is not None
-        query = Query(found.query, text, self.namespace, _wanted_of_flow(found, _APPEND))
+        query = SqlQuery(found.query, text, self.namespace, _wanted_of_flow(found, _APPEND))
         self.registry.add_flow(
             Flow(
                 name=str(name),
@@ -263,7 +263,7 @@ class _Source:
     ) -> None:
         plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
         prefix = "SELECT * FROM STREAM" if plain else "SELECT * FROM"
-        query = Query(found.source, text, self.namespace, None if found.once else _EVENTS, prefix)
+        query = SqlQuery(found.source, text, self.namespace, None if found.once else _EVENTS, prefix)
         remark = order_remark(found)
         if remark is not None:
             self.registry.note(remark.text, remark.where)

@@ -10,11 +10,11 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.language.sql.columns import ddl, spec
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.query import with_filled
-from lakelet.language.sql.values import Column, Remark, Spec
+from lakelet.language.sql.values import ColumnDefinition, Remark, Spec
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText
 
 
-def declared_columns(text: str, where: Location, note: Callable[[str, Location], None]) -> tuple[str, tuple[Column, ...]]:
+def declared_columns(text: str, where: Location, note: Callable[[str, Location], None]) -> tuple[str, tuple[ColumnDefinition, ...]]:
     """The columns as Spark's DDL has them, and those that are computed; `note` is called for what has no effect.
 
     Text that is not a list of columns comes back as it is: Spark says what is wrong with it. Raises ARGUMENT_INVALID for rules,
@@ -32,7 +32,7 @@ def declared_columns(text: str, where: Location, note: Callable[[str, Location],
     return ddl(found.columns), tuple(column for column in found.columns if column.filled is not None)
 
 
-def columns_of(text: str, where: Location) -> tuple[Column, ...]:
+def columns_of(text: str, where: Location) -> tuple[ColumnDefinition, ...]:
     """Return the columns of DDL text; none for text that is not a list of columns."""
     found = _spec(text, where, [])
     return found.columns if found is not None else ()
@@ -52,7 +52,7 @@ def _spec(text: str, where: Location, remarks: list[Remark]) -> Spec | None:
         raise
 
 
-def computing(query: Callable[[], Any], columns: tuple[Column, ...], where: Location) -> Callable[[], Any]:
+def computing(query: Callable[[], Any], columns: tuple[ColumnDefinition, ...], where: Location) -> Callable[[], Any]:
     """A dataset's function whose rows have the computed columns too."""
 
     @functools.wraps(query)

@@ -19,7 +19,7 @@ from lakelet.base.raised import innermost_location
 from lakelet.base.sentences import POSITION
 from lakelet.language.model import QueryFunction
 from lakelet.language.registry import active_reader, names_in
-from lakelet.language.sql.values import Column, Fragment
+from lakelet.language.sql.values import ColumnDefinition, Fragment
 from lakelet.language.sql_text.statements import StatementText
 from lakelet.language.sql_text.tokens import literal, name_end, plain_tokens
 
@@ -34,7 +34,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Query:
+class SqlQuery:
     """Query of a dataset or flow.
 
     `prefix` goes before the text, where the text is the source of changes and no query. `namespace`: what USE said, None without.
@@ -46,8 +46,8 @@ class Query:
     namespace: Namespace | None = None
     wanted: Wanted | None = None
     prefix: str = ""
-    names: tuple[Column, ...] = ()
-    filled: tuple[Column, ...] = ()
+    names: tuple[ColumnDefinition, ...] = ()
+    filled: tuple[ColumnDefinition, ...] = ()
 
     def function(self, session: Any, file: Path, where: Location) -> QueryFunction:
         """The function that gives the query's DataFrame when it is called inside of an update."""
@@ -164,7 +164,7 @@ def _nearest(line: str, fragments: Sequence[str], column: int) -> int:
     return column
 
 
-def with_filled(frame: Any, column: Column) -> Any:
+def with_filled(frame: Any, column: ColumnDefinition) -> Any:
     """The rows with a computed column after them.
 
     Rows that have it keep its values; those of a generated column must be the ones that it computes, as Delta demands, or the query fails.

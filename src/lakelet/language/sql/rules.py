@@ -18,7 +18,7 @@ from lakelet.language.sql_text.tokens import OpenToken, Token, edited, name_end,
 
 
 @dataclass(frozen=True)
-class Columns:
+class QueryColumns:
     """What a query returns, as far as its text tells.
 
     `by_path`: lower-case dotted source of a column → its name; `names`: all names, lower case; `open`: aliases of tables all of whose
@@ -30,7 +30,7 @@ class Columns:
     open: frozenset[str]
 
 
-def columns_of(query: str) -> Columns | None:
+def columns_of(query: str) -> QueryColumns | None:
     """The columns of a query, or None where sqlglot does not understand it."""
     try:
         tree = parse_one(query, dialect=Pipelines)
@@ -53,7 +53,7 @@ def columns_of(query: str) -> Columns | None:
             by_path.setdefault(".".join(path).lower(), item.alias_or_name or path[-1])
         if item.alias_or_name and item.alias_or_name != "*":
             names.add(item.alias_or_name.lower())
-    return Columns(by_path, frozenset(names), frozenset(open_sources))
+    return QueryColumns(by_path, frozenset(names), frozenset(open_sources))
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expression]:
@@ -76,7 +76,7 @@ def _path(item: exp.Expression) -> tuple[str, ...] | None:
     return None
 
 
-def on_columns(condition: str, columns: Columns) -> str:
+def on_columns(condition: str, columns: QueryColumns) -> str:
     """The condition with names that the query's columns do not have replaced by theirs."""
     try:
         words = tokens(condition)
@@ -100,7 +100,7 @@ def _chains(words: Sequence[Token]) -> Iterator[Sequence[Token]]:
         at = max(end, at + 1)
 
 
-def _renamed(parts: list[str], columns: Columns) -> str | None:
+def _renamed(parts: list[str], columns: QueryColumns) -> str | None:
     if parts[0].lower() in columns.names:
         return None  # a field of a returned struct
     for length in range(len(parts), 1, -1):

@@ -34,7 +34,7 @@ class Fragment:
 
 
 @dataclass(frozen=True)
-class Identity:
+class IdentityClause:
     """`GENERATED … AS IDENTITY (START WITH start INCREMENT BY step)`: numbers that rows get when they are written (DS-28)."""
 
     start: int = 1
@@ -42,7 +42,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnDefinition:
     """A column of a column list. `filled`: what GENERATED ALWAYS AS or DEFAULT computes; `generated`: queries do not return it.
 
     That of an `identity` is NULL until the rows are written.
@@ -55,7 +55,7 @@ class Column:
     comment: str | None = None
     filled: Fragment | None = None
     generated: bool = False
-    identity: Identity | None = None
+    identity: IdentityClause | None = None
 
     @property
     def value(self) -> str:
@@ -65,7 +65,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ExpectConstraint:
     """CONSTRAINT name EXPECT (condition) ON VIOLATION …"""
 
     name: str
@@ -94,8 +94,8 @@ class Refusal:
 class Spec:
     """The parenthesised list after a dataset's name."""
 
-    columns: tuple[Column, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    columns: tuple[ColumnDefinition, ...] = ()
+    rules: tuple[ExpectConstraint, ...] = ()
     where: Location | None = None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.folder_walk import FolderWalk
-from lakelet.language.notebook import Cell, Source, read_source
+from lakelet.language.notebook import NotebookCell, Source, read_source
 from lakelet.language.notebook.magics import Code, Magic, pieces, run_target
 from lakelet.project.init.findings import CodeLocation
 from lakelet.project.init.texts import Scope
@@ -154,7 +154,7 @@ def imported_modules(node: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
             yield "", (lead + (node.module or "")).strip(".")
 
 
-def _pieces(source: Source, cell: Cell) -> Iterator[Code | Magic]:
+def _pieces(source: Source, cell: NotebookCell) -> Iterator[Code | Magic]:
     if source.notebook:
         yield from pieces(cell.text, str(source.file))
     else:
