@@ -19,7 +19,7 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True)
-class Settings:
+class MaintenanceSettings:
     """How a table wants to be maintained.
 
     Attributes:
@@ -35,7 +35,7 @@ class Settings:
     retention: float = _WEEK
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], least: float = LEAST_SECONDS) -> Settings:
+    def of(cls, properties: Mapping[str, str], least: float = LEAST_SECONDS) -> MaintenanceSettings:
         """Read them. `least`: seconds of retention that no property can shorten. Raises ValueError for a value that was set by hand."""
         columns = (look_up(properties, Z_ORDER) or "").split(",")
         target, kept = look_up(properties, "delta.targetFileSize"), look_up(properties, _RETENTION)

@@ -19,8 +19,8 @@ from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
 from lakelet.maintenance.layout import DataFile, How, Job, job_for
 from lakelet.maintenance.results import Amount, Maintained
-from lakelet.maintenance.settings import Settings
-from lakelet.maintenance.waiting import Position, needed_by_streams, removed_since
+from lakelet.maintenance.settings import MaintenanceSettings
+from lakelet.maintenance.waiting import StreamPosition, needed_by_streams, removed_since
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import INTERNAL
@@ -50,7 +50,7 @@ class TableMaintenance:
         least: seconds that a removed file is kept whatever its table declares.
     """
 
-    def __init__(self, engine: Engine, positions: Sequence[Position], *, dry_run: bool, least: float) -> None:
+    def __init__(self, engine: Engine, positions: Sequence[StreamPosition], *, dry_run: bool, least: float) -> None:
         self._engine, self._positions, self._dry_run, self._least = engine, positions, dry_run, least
 
     def maintained(self, table: Maintained, path: AnyPath) -> Maintained:
@@ -63,7 +63,7 @@ class TableMaintenance:
         if TableLog(base).version() < 0:
             return replace(table, why="nothing was written to it yet")
         look = self._look(base)
-        settings = Settings.of(look.properties, self._least)
+        settings = MaintenanceSettings.of(look.properties, self._least)
         table = replace(table, before=look.amount, after=look.amount, retention=settings.retention)
         job, notes = self._job(look, settings, TableLog(base))
         table = replace(table, why=job if isinstance(job, str) else job.why, notes=notes)
@@ -105,7 +105,7 @@ class TableMaintenance:
 
     # ------------------------------------------------------------------------------------------------------- OPTIMIZE
 
-    def _job(self, look: Look, settings: Settings, log: TableLog) -> tuple[Job | str, tuple[str, ...]]:
+    def _job(self, look: Look, settings: MaintenanceSettings, log: TableLog) -> tuple[Job | str, tuple[str, ...]]:
         if not settings.optimized:
             return "pipelines.autoOptimize.managed is false: OPTIMIZE is left out", ()
         known = Declared.recorded(look.properties)
@@ -138,7 +138,7 @@ class TableMaintenance:
                 return [name for name in names if name.split(".")[0].lower() not in sortable]
         return []
 
-    def _optimized(self, base: AnyPath, target: AnyPath, look: Look, job: Job, settings: Settings) -> Amount:
+    def _optimized(self, base: AnyPath, target: AnyPath, look: Look, job: Job, settings: MaintenanceSettings) -> Amount:
         """The files of the newest version after OPTIMIZE, or about so many as there would be."""
         if self._dry_run:
             return Amount(job.files, look.amount.bytes)
@@ -151,7 +151,7 @@ class TableMaintenance:
 
     # --------------------------------------------------------------------------------------------------------- VACUUM
 
-    def _vacuumed(self, table: Maintained, root: AnyPath, target: AnyPath, settings: Settings, id: str) -> Maintained:
+    def _vacuumed(self, table: Maintained, root: AnyPath, target: AnyPath, settings: MaintenanceSettings, id: str) -> Maintained:
         """Delete the files below `root` that no version of the retention time has, that nobody waits for, and that nobody wrote lately."""
         limit = time.time() - settings.retention
         if not _may_hold_old_files(root, {file.path for file in self._look(root).files}, limit):

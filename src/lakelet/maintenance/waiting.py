@@ -16,7 +16,7 @@ from lakelet.storage.delta.tables import TableLog
 
 
 @dataclass(frozen=True)
-class Position:
+class StreamPosition:
     """Where a stream over a Delta table stands: it has read all before `version`; `snapshot`: that version itself is read as a whole.
 
     `flow`: folder names of its table and of the flow.
@@ -37,9 +37,9 @@ class Needed:
     unknown: tuple[str, ...] = ()
 
 
-def stream_positions(checkpoints: AnyPath) -> list[Position]:
+def stream_positions(checkpoints: AnyPath) -> list[StreamPosition]:
     """The positions of all streams in a storage: after the last batch that each one completed."""
-    found: list[Position] = []
+    found: list[StreamPosition] = []
     for catalog in names_in(checkpoints):
         for schema in names_in(checkpoints / catalog):
             for table in names_in(checkpoints / catalog / schema):
@@ -63,7 +63,7 @@ def _batches(folder: AnyPath) -> list[int]:
     return sorted(int(name) for name in names_in(folder) if name.isdigit())
 
 
-def _positions(checkpoint: AnyPath, flow: str) -> Iterator[Position]:
+def _positions(checkpoint: AnyPath, flow: str) -> Iterator[StreamPosition]:
     batches = _batches(checkpoint / "offsets")
     completed = set(_batches(checkpoint / "commits"))
     done = max((batch for batch in batches if batch in completed), default=None)
@@ -73,10 +73,10 @@ def _positions(checkpoint: AnyPath, flow: str) -> Iterator[Position]:
             if isinstance(offset, dict) and "reservoirId" in offset:
                 first = done is None  # nothing was completed: all rows are to be read
                 version = 0 if first else int(offset["reservoirVersion"])
-                yield Position(flow, str(offset["reservoirId"]), version, first or bool(offset.get("isStartingVersion")))
+                yield StreamPosition(flow, str(offset["reservoirId"]), version, first or bool(offset.get("isStartingVersion")))
 
 
-def needed_by_streams(table: AnyPath, positions: Collection[Position]) -> Needed:
+def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> Needed:
     """The files of `table` that streams at `positions` have still to read."""
     import pyarrow as pa
 

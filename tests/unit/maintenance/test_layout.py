@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.maintenance.layout import DataFile, How, Job, job_for, saved_files
-from lakelet.maintenance.settings import LEAST_SECONDS, TARGET_BYTES, Settings, size
+from lakelet.maintenance.settings import LEAST_SECONDS, TARGET_BYTES, MaintenanceSettings, size
 
 MB = 1 << 20
 
@@ -46,18 +46,20 @@ def test_a_table_is_sorted_again_when_eight_files_or_a_full_one_came_since():
 
 
 def test_properties_say_what_a_table_wants_whatever_their_case():
-    assert Settings.of({}) == Settings(optimized=True, target_bytes=TARGET_BYTES, z_order=(), retention=7 * 86_400)
+    assert MaintenanceSettings.of({}) == MaintenanceSettings(optimized=True, target_bytes=TARGET_BYTES, z_order=(), retention=7 * 86_400)
     given = {
         "Pipelines.autoOptimize.Managed": "FALSE",
         "pipelines.autoOptimize.zOrderCols": " a, `b` ,",
         "delta.targetFileSize": "10mb",
         "delta.deletedFileRetentionDuration": "interval 30 days",
     }
-    assert Settings.of(given) == Settings(optimized=False, target_bytes=10 * MB, z_order=("a", "b"), retention=30 * 86_400)
+    assert MaintenanceSettings.of(given) == MaintenanceSettings(
+        optimized=False, target_bytes=10 * MB, z_order=("a", "b"), retention=30 * 86_400
+    )
 
 
 def test_no_property_lets_a_removed_file_go_within_an_hour():
-    assert Settings.of({"delta.deletedFileRetentionDuration": "interval 0 seconds"}).retention == LEAST_SECONDS == 3600
+    assert MaintenanceSettings.of({"delta.deletedFileRetentionDuration": "interval 0 seconds"}).retention == LEAST_SECONDS == 3600
 
 
 def test_sizes_are_read_as_databricks_writes_them():

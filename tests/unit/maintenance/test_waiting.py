@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lakelet.maintenance.waiting import Position, stream_positions
+from lakelet.maintenance.waiting import StreamPosition, stream_positions
 
 
 def checkpoint(checkpoints: Path, generation: str = "1") -> Path:
@@ -30,9 +30,9 @@ def test_a_file_that_a_killed_process_left_changes_no_position(tmp_path):
     (used / "offsets" / "0").write_text(offset(3))
     (used / "commits" / "0").write_text("v1")
     (used / "offsets" / ".1.6a1b2c3d-0000-4000-8000-000000000000.tmp").write_text("v1")
-    assert stream_positions(tmp_path) == [Position("t/f", "id", 3, snapshot=False)]
+    assert stream_positions(tmp_path) == [StreamPosition("t/f", "id", 3, snapshot=False)]
 
 
 def test_a_stream_that_completed_no_batch_has_all_rows_to_read(tmp_path):
     (checkpoint(tmp_path) / "offsets" / "0").write_text(offset(3))
-    assert stream_positions(tmp_path) == [Position("t/f", "id", 0, snapshot=True)]
+    assert stream_positions(tmp_path) == [StreamPosition("t/f", "id", 0, snapshot=True)]
