@@ -47,7 +47,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """The boxes by key, in the order of the graph, and the lines between them as paths of SVG."""
 
     boxes: Mapping[str, Box]
@@ -82,7 +82,7 @@ def graph_html(graph: Graph, title: str, states: Mapping[str, Standing] | None =
     )
 
 
-def placed(graph: Graph) -> Layout:
+def placed(graph: Graph) -> GraphLayout:
     """Return the positions of all datasets and the lines between them."""
     inputs = {key: [source.key for source in node.inputs if source.key in graph.by_key] for key, node in graph.by_key.items()}
     layer = layers({key: node.where.file for key, node in graph.by_key.items()}, inputs)
@@ -93,7 +93,7 @@ def placed(graph: Graph) -> Layout:
     order_columns(columns, routes)
     tops = {spot: top for column in columns for spot, top in _tops(column, depth)}
     boxes = {key: Box(node, layer[key], _left(depth[key]), tops[depth[key], key]) for key, node in graph.by_key.items()}
-    return Layout(boxes, tuple(_path(route, tops, depth) for route in routes))
+    return GraphLayout(boxes, tuple(_path(route, tops, depth) for route in routes))
 
 
 def route(source: str, reader: str, depth: Mapping[str, int]) -> list[Spot]:
@@ -168,4 +168,4 @@ def _legend() -> list[str]:
     ]
 
 
-__all__ = ["Box", "Layout", "Spot", "graph_html", "graph_svg", "order_columns", "placed", "route"]
+__all__ = ["Box", "GraphLayout", "Spot", "graph_html", "graph_svg", "order_columns", "placed", "route"]
