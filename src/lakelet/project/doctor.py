@@ -22,7 +22,7 @@ OLDEST_PYTHON = (3, 10)
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """Result of one check.
 
     Attributes:
@@ -40,37 +40,37 @@ class Check:
     blocking: bool = True
 
 
-def examine() -> list[Check]:
+def examine() -> list[DoctorCheck]:
     """Return every check in the order of what builds on what. Takes well under a second; starts no Spark and asks no network."""
     return [check() for check in (*_CHECKS, *((check_s3,) if _storage_on_s3() else ()))]
 
 
-def can_run(checks: list[Check]) -> bool:
+def can_run(checks: list[DoctorCheck]) -> bool:
     """Tell whether pipelines can run: no check failed that blocks."""
     return all(check.ok or not check.blocking for check in checks)
 
 
-def check_python() -> Check:
+def check_python() -> DoctorCheck:
     """Python's version."""
     found = ".".join(map(str, sys.version_info[:3]))
     wanted = ".".join(map(str, OLDEST_PYTHON))
     ok = sys.version_info >= OLDEST_PYTHON
-    return Check("Python", ok, f"{found} ({sys.executable})", "" if ok else f"Make the environment with Python {wanted} or newer.")
+    return DoctorCheck("Python", ok, f"{found} ({sys.executable})", "" if ok else f"Make the environment with Python {wanted} or newer.")
 
 
-def check_java() -> Check:
+def check_java() -> DoctorCheck:
     """Java's presence and version."""
     try:
         java = env.find_java()
     except LakeletError as error:
-        return Check("Java", False, error.what, error.todo or env.java_remedy())
+        return DoctorCheck("Java", False, error.what, error.todo or env.java_remedy())
     ok = java.version >= env.MINIMUM_JAVA
-    return Check(
+    return DoctorCheck(
         "Java", ok, f"{java.full_version} ({java.executable})", "" if ok else f"Java {env.MINIMUM_JAVA} or newer. {env.java_remedy()}"
     )
 
 
-def check_pyspark() -> Check:
+def check_pyspark() -> DoctorCheck:
     """pyspark's version, and whether databricks-connect was installed over it."""
     version = _version("pyspark")
     connect = _version("databricks-connect")
@@ -78,13 +78,13 @@ def check_pyspark() -> Check:
     if connect is not None:
         uninstall = f"{sys.executable} -m pip uninstall -y databricks-connect"
         finding = f"databricks-connect {connect} is installed; it overwrites pyspark and refuses local sessions"
-        return Check("pyspark", False, finding, f"Type: {uninstall} && {install}")
+        return DoctorCheck("pyspark", False, finding, f"Type: {uninstall} && {install}")
     if version is None:
-        return Check("pyspark", False, "not installed", f"Type: {install}")
+        return DoctorCheck("pyspark", False, "not installed", f"Type: {install}")
     if version != env.SPARK_VERSION:
-        return Check("pyspark", False, f"{version}; Lakelet needs {env.SPARK_VERSION}", f"Type: {install}")
+        return DoctorCheck("pyspark", False, f"{version}; Lakelet needs {env.SPARK_VERSION}", f"Type: {install}")
     damage = _pyspark_damage()
-    return Check("pyspark", not damage, damage or version, f"Type: {install}" if damage else "")
+    return DoctorCheck("pyspark", not damage, damage or version, f"Type: {install}" if damage else "")
 
 
 def _pyspark_damage() -> str | None:
@@ -101,50 +101,50 @@ def _pyspark_damage() -> str | None:
     return None
 
 
-def check_delta() -> Check:
+def check_delta() -> DoctorCheck:
     """The version of delta-spark: its Python part must be that of the jars."""
     version = _version("delta-spark")
     ok = version == env.DELTA_VERSION
     remedy = f"Type: {sys.executable} -m pip install --no-deps delta-spark=={env.DELTA_VERSION}"
     wanted = "" if ok else f"; Lakelet needs {env.DELTA_VERSION}"
-    return Check("delta-spark", ok, (version or "not installed") + wanted, "" if ok else remedy)
+    return DoctorCheck("delta-spark", ok, (version or "not installed") + wanted, "" if ok else remedy)
 
 
-def check_pandas() -> Check:
+def check_pandas() -> DoctorCheck:
     """pandas below 3: pyspark's test helpers break on newer ones."""
     version = _version("pandas")
     ok = version is not None and version.split(".")[0].isdigit() and int(version.split(".")[0]) < 3
     finding = version or "not installed"
     remedy = f"Type: {sys.executable} -m pip install 'pandas>=2.2,<3'"
-    return Check(
+    return DoctorCheck(
         "pandas", ok, finding if ok else f"{finding}; pyspark {env.SPARK_VERSION} needs 2.2 or newer, below 3", "" if ok else remedy
     )
 
 
-def check_jars() -> Check:
+def check_jars() -> DoctorCheck:
     """Delta's two jars, in the cache or the named folder."""
     try:
         found = env.jars()
     except LakeletError as error:
-        return Check("Delta's jars", False, error.what, error.todo or "")
-    return Check("Delta's jars", True, f"{' and '.join(path.name for path in found.paths)} in {found.delta_spark.parent}")
+        return DoctorCheck("Delta's jars", False, error.what, error.todo or "")
+    return DoctorCheck("Delta's jars", True, f"{' and '.join(path.name for path in found.paths)} in {found.delta_spark.parent}")
 
 
-def check_s3() -> Check:
+def check_s3() -> DoctorCheck:
     """The three jars with which Spark reads and writes S3, and the keys; asked for only where the storage lies there."""
     name = "storage on S3"
     try:
         found = env.s3_jars()
     except LakeletError as error:
         finding = f"{error.what}; the first run fetches them (700 MB)"
-        return Check(name, False, finding, error.todo or "", blocking=bool(os.environ.get("LAKELET_JARS")))
+        return DoctorCheck(name, False, finding, error.todo or "", blocking=bool(os.environ.get("LAKELET_JARS")))
     if not os.environ.get("AWS_ACCESS_KEY_ID"):
         finding = "its jars are there; AWS_ACCESS_KEY_ID is not set, so only this machine's own role can open it"
-        return Check(
+        return DoctorCheck(
             name, False, finding, "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, unless the machine has a role.", blocking=False
         )
     settings = S3Settings.of(os.environ)
-    return Check(
+    return DoctorCheck(
         name, True, f"{len(found)} jars in {found[0].parent}; {settings.endpoint or 'Amazon'}, region {settings.region or 'not set'}"
     )
 
@@ -156,40 +156,40 @@ def _storage_on_s3() -> bool:
         return False  # settings that cannot be read are reported by every other command
 
 
-def check_archive() -> Check:
+def check_archive() -> DoctorCheck:
     """The class-data archive; without it, or with one for another Java, sessions start slower."""
     name = "class-data archive"
     remedy = f"Type: {sys.executable} -m lakelet.spark.launch.warmup (takes up to a minute, once)"
     try:
         archive = archives.archive_path(env.find_java(), env.jars())
     except (LakeletError, OSError):
-        return Check(name, False, "none: it needs Java and the jars first", remedy, blocking=False)
+        return DoctorCheck(name, False, "none: it needs Java and the jars first", remedy, blocking=False)
     if archive.is_file():
-        return Check(name, True, str(archive))
+        return DoctorCheck(name, True, str(archive))
     others = any(archive.parent.glob("*.jsa"))
     finding = "the present ones are for another Java, pyspark or set of jars" if others else "none yet"
-    return Check(name, False, f"{finding}: sessions start some seconds slower", remedy, blocking=False)
+    return DoctorCheck(name, False, f"{finding}: sessions start some seconds slower", remedy, blocking=False)
 
 
-def check_foreign_dlt() -> Check:
+def check_foreign_dlt() -> DoctorCheck:
     """Another owner of the import name dlt."""
     name = "import name dlt"
     for distribution, owner in (("databricks-dlt", "Databricks' stub"), ("dlt", "dltHub's dlt")):
         version = _version(distribution)
         if version is not None:
             finding = f"{owner} ({distribution} {version}) is installed: outside of an update, `import dlt` gets that one"
-            return Check(
+            return DoctorCheck(
                 name, False, finding, f"If you do not need it: {sys.executable} -m pip uninstall -y {distribution}", blocking=False
             )
     spec = PathFinder.find_spec("dlt")
     if spec is not None:
         where = spec.origin or next(iter(spec.submodule_search_locations or ()), "an unknown place")
         finding = f"a module dlt lies at {where}: outside of an update, `import dlt` gets that one"
-        return Check(name, False, finding, "Rename it, or keep its folder off the Python path.", blocking=False)
-    return Check(name, True, "free; Lakelet puts its own in place while an update runs")
+        return DoctorCheck(name, False, finding, "Rename it, or keep its folder off the Python path.", blocking=False)
+    return DoctorCheck(name, True, "free; Lakelet puts its own in place while an update runs")
 
 
-def check_cache() -> Check:
+def check_cache() -> DoctorCheck:
     """Whether the cache folder can be written: without it every start looks for Java again and nothing can be fetched."""
     folder = env.cache_folder()
     try:
@@ -198,10 +198,10 @@ def check_cache() -> Check:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        return Check(
+        return DoctorCheck(
             "cache folder", False, f"{folder}: {error.strerror}", "Set LAKELET_CACHE to a folder that you can write.", blocking=False
         )
-    return Check("cache folder", True, str(folder))
+    return DoctorCheck("cache folder", True, str(folder))
 
 
 def _version(distribution: str) -> str | None:
@@ -211,7 +211,7 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-_CHECKS: tuple[Callable[[], Check], ...] = (
+_CHECKS: tuple[Callable[[], DoctorCheck], ...] = (
     check_python,
     check_java,
     check_pyspark,

@@ -361,12 +361,12 @@ def test_a_reader_that_goes_away_is_no_error(stored):
 def test_doctor_gives_one_line_per_check_and_the_remedy(monkeypatch, capsys):
     from lakelet.project import doctor
 
-    found = [doctor.Check("Java", True, "17.0.15"), doctor.Check("archive", False, "not made yet", "Type: x", blocking=False)]
+    found = [doctor.DoctorCheck("Java", True, "17.0.15"), doctor.DoctorCheck("archive", False, "not made yet", "Type: x", blocking=False)]
     monkeypatch.setattr(doctor, "examine", lambda: found)
     assert main(["doctor"]) == 0
     lines = ["ok       Java     17.0.15", "advice   archive  not made yet", "                  Type: x"]
     assert capsys.readouterr().out.splitlines() == lines
-    found.append(doctor.Check("jars", False, "missing", "Fetch."))
+    found.append(doctor.DoctorCheck("jars", False, "missing", "Fetch."))
     assert main(["doctor"]) == 3
     assert capsys.readouterr().out.splitlines() == [*lines, "PROBLEM  jars     missing", "                  Fetch."]
 

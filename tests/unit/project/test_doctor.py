@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.project import doctor
-from lakelet.project.doctor import Check
+from lakelet.project.doctor import DoctorCheck
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
@@ -67,9 +67,9 @@ def test_every_failed_check_has_a_finding_of_one_line_and_a_remedy(java: Callabl
 
 
 def test_only_blocking_findings_forbid_a_run() -> None:
-    slow = Check("class-data archive", False, "none", "make one", blocking=False)
+    slow = DoctorCheck("class-data archive", False, "none", "make one", blocking=False)
     assert doctor.can_run([slow])
-    assert not doctor.can_run([slow, Check("Java", False, "none", "get one")])
+    assert not doctor.can_run([slow, DoctorCheck("Java", False, "none", "get one")])
 
 
 def test_old_java(java: Callable[..., None]) -> None:

@@ -23,7 +23,7 @@ from lakelet.project.init.grouping import group_of, slug
 from lakelet.project.init.plain import PlainResult, plain_results
 from lakelet.project.init.report import Report, as_json, report_on
 from lakelet.project.init.report_text import report_lines
-from lakelet.project.init.repository import Found, read_repository
+from lakelet.project.init.repository import RepositoryCode, read_repository
 from lakelet.scaffold import DataSet, data_sets, pipeline_of, write_new
 
 __all__ = ["Report", "Started", "as_json", "report_lines", "start"]
@@ -50,7 +50,7 @@ class Started:
     made: tuple[Path, ...] = ()
 
 
-def _nothing_found(found: Found, report: Report, sets: Sequence[DataSet]) -> LakeletError:
+def _nothing_found(found: RepositoryCode, report: Report, sets: Sequence[DataSet]) -> LakeletError:
     """Return the error for a folder without pipeline code: what the folder holds, and the next command."""
     folder = found.folder
     why = "\n".join([*(f"{file}: {why}" for file, why in report.aside[:5]), *_projects_below(found)]) or None
@@ -70,14 +70,14 @@ def _nothing_found(found: Found, report: Report, sets: Sequence[DataSet]) -> Lak
     return LakeletError("NO_SOURCES", f"no pipeline source file in {folder}", why=why, todo=todo)
 
 
-def _plain_files(found: Found) -> list[PlainResult]:
+def _plain_files(found: RepositoryCode) -> list[PlainResult]:
     """What the files compute that declare no dataset, those of other projects left out."""
     others = [one.parent for one in found.projects]
     files = [file for file in all_in_folder(found.folder) if not any(file.is_relative_to(other) for other in others)]
     return plain_results(found.folder, files)
 
 
-def _projects_below(found: Found) -> list[str]:
+def _projects_below(found: RepositoryCode) -> list[str]:
     """A line for each project further down, whose code was left to it."""
     return [f"{file.relative_to(found.folder)}: a project of its own; lakelet init {file.parent}" for file in found.projects[:5]]
 

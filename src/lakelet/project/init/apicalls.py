@@ -42,14 +42,14 @@ _CONNECTORS = frozenset(
 
 
 @dataclass
-class Api:
+class ApiNames:
     """Which names of a file mean the modules, or functions of them."""
 
     modules: dict[str, str] = field(default_factory=lambda: {"dlt": "dlt", "dp": "dp"})  # `%run` may bring them
     functions: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, trees: Iterable[ast.Module]) -> Api:
+    def of(cls, trees: Iterable[ast.Module]) -> ApiNames:
         found = cls()
         for tree in trees:
             for node in ast.walk(tree):

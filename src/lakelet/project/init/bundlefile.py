@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakelet.config import source_files
 from lakelet.project.init.findings import ParameterFound
-from lakelet.project.init.grouping import Group, slug
+from lakelet.project.init.grouping import PipelineFiles, slug
 
 _HEAD = """\
 # A start, made by `lakelet init` from what the code says. Run it here with `lakelet run{key}`, deploy it with `databricks bundle deploy`.
@@ -46,17 +46,17 @@ _PRODUCTION = """\
 
 
 @dataclass(frozen=True)
-class Resource:
+class BundlePipeline:
     """One pipeline of the bundle. `catalog`, `schema`: what its code says of its own tables, None where it says nothing."""
 
-    group: Group
+    group: PipelineFiles
     catalog: str | None
     schema: str | None
     root: Path
     parameters: tuple[ParameterFound, ...]
 
 
-def bundle_text(folder: Path, resources: list[Resource]) -> str:
+def bundle_text(folder: Path, resources: list[BundlePipeline]) -> str:
     """The whole file: a resource for each pipeline, and two targets."""
     several = len(resources) > 1
     only = resources[0]
@@ -80,7 +80,7 @@ def bundle_text(folder: Path, resources: list[Resource]) -> str:
     return head + "\n".join(parts) + "\n" + _DEVELOPMENT + development + _PRODUCTION
 
 
-def _own_schemas(resources: list[Resource], several: bool, shared: str | None) -> Iterator[str]:
+def _own_schemas(resources: list[BundlePipeline], several: bool, shared: str | None) -> Iterator[str]:
     """What the development target has: schemas that are not those of another target, and the pipelines that use them."""
     places = {resource.group.key: (_catalog(resource, shared), _schema(resource, several)) for resource in resources}
     keys: dict[tuple[str, str], str] = {}
@@ -94,15 +94,15 @@ def _own_schemas(resources: list[Resource], several: bool, shared: str | None) -
         yield from (f"        {key}:", f"          schema: ${{resources.schemas.{keys[place]}.name}}")
 
 
-def _catalog(resource: Resource, shared: str | None) -> str:
+def _catalog(resource: BundlePipeline, shared: str | None) -> str:
     return _scalar(resource.catalog) if resource.catalog not in (None, shared) else "${var.catalog}"
 
 
-def _schema(resource: Resource, several: bool) -> str:
+def _schema(resource: BundlePipeline, several: bool) -> str:
     return "${var.schema_prefix}" + _plain(resource.schema or resource.group.key) if several else "${var.schema}"
 
 
-def _resource(folder: Path, resource: Resource, several: bool, shared: str | None) -> Iterator[str]:
+def _resource(folder: Path, resource: BundlePipeline, several: bool, shared: str | None) -> Iterator[str]:
     group = resource.group
     yield f"    {group.key}:"
     yield f"      name: {group.key}"
@@ -116,7 +116,7 @@ def _resource(folder: Path, resource: Resource, several: bool, shared: str | Non
     yield from _configuration(resource.parameters)
 
 
-def libraries(folder: Path, group: Group) -> list[list[str]]:
+def libraries(folder: Path, group: PipelineFiles) -> list[list[str]]:
     """The pipeline's files as library entries: the whole folder where nothing else lies in it, else file by file."""
     files = [reading.path for reading in group.files]
     below = source_files.matching("**", group.folder)

@@ -112,7 +112,7 @@ class ParameterFound:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedFeature:
     """Something that this version does not execute."""
 
     code: str
@@ -159,7 +159,7 @@ class FileReading:
     paths: list[PathFound] = field(default_factory=list)
     parameters: list[ParameterFound] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFeature] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
     helpers: list[Path] = field(default_factory=list)
     roots: list[Path] = field(default_factory=list)

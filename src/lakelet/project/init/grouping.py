@@ -31,7 +31,7 @@ _LAYER = re.compile(
 
 
 @dataclass
-class Group:
+class PipelineFiles:
     """The files of one pipeline, in order.
 
     Attributes:
@@ -59,7 +59,7 @@ class Group:
         return [*self.files, *self.helpers]
 
 
-def grouped(folder: Path, files: Sequence[FileReading], settings: Sequence[PipelineSettings] = ()) -> list[Group]:
+def grouped(folder: Path, files: Sequence[FileReading], settings: Sequence[PipelineSettings] = ()) -> list[PipelineFiles]:
     """The pipelines that the files of a repository make up: those of settings files, the rest by folder."""
     given = [_of_settings(one, files, folder) for one in settings]
     taken = {reading.path for group in given for reading in group.files}
@@ -68,20 +68,20 @@ def grouped(folder: Path, files: Sequence[FileReading], settings: Sequence[Pipel
     return sorted(groups, key=lambda group: group.files[0].file)
 
 
-def _of_settings(settings: PipelineSettings, files: Sequence[FileReading], folder: Path) -> Group:
+def _of_settings(settings: PipelineSettings, files: Sequence[FileReading], folder: Path) -> PipelineFiles:
     named = [one for one in files if one.path in settings.sources]
-    group = Group(named, _common(named) if named else folder, slug(settings.name))
+    group = PipelineFiles(named, _common(named) if named else folder, slug(settings.name))
     group.catalog, group.schema, group.values = settings.catalog, settings.schema, settings.configuration
     group.settings = settings.file.relative_to(folder).as_posix()
     return group
 
 
-def _by_folder(folder: Path, files: Sequence[FileReading]) -> list[Group]:
+def _by_folder(folder: Path, files: Sequence[FileReading]) -> list[PipelineFiles]:
     hooks = [one for one in files if one.hooks and not one.declares]
     parts = _below(folder, [one for one in files if one not in hooks])
     for one in hooks if parts else []:
         max(parts, key=lambda part: _shared(one, part)).append(one)
-    return [Group(sorted(part, key=lambda one: one.file), _common(part)) for part in parts]
+    return [PipelineFiles(sorted(part, key=lambda one: one.file), _common(part)) for part in parts]
 
 
 def _shared(file: FileReading, part: Sequence[FileReading]) -> int:
@@ -89,9 +89,9 @@ def _shared(file: FileReading, part: Sequence[FileReading]) -> int:
     return max(len(os.path.commonpath([file.path, one.path])) for one in part)
 
 
-def group_of(files: Sequence[FileReading], key: str, config: PipelineConfig) -> Group:
+def group_of(files: Sequence[FileReading], key: str, config: PipelineConfig) -> PipelineFiles:
     """One pipeline of the project file, which says which files are its own."""
-    group = Group(list(files), _common(files), key, values=config.parameters, roots=config.import_roots)
+    group = PipelineFiles(list(files), _common(files), key, values=config.parameters, roots=config.import_roots)
     declared, default = config.namespace, Namespace()
     group.catalog = declared.catalog if declared.catalog != default.catalog else None
     group.schema = declared.schema if declared.schema != default.schema else None
@@ -191,7 +191,7 @@ def _common(files: Sequence[FileReading]) -> Path:
     return first
 
 
-def _name(groups: list[Group], root: Path) -> None:
+def _name(groups: list[PipelineFiles], root: Path) -> None:
     """Give each group a key: the nearest folder's name that is not a generic one, the files' where a folder holds several groups."""
     for group in groups:
         if group.key:
@@ -210,7 +210,7 @@ def _name(groups: list[Group], root: Path) -> None:
             group.key += "_pipeline"
 
 
-def _twice(groups: list[Group]) -> list[Group]:
+def _twice(groups: list[PipelineFiles]) -> list[PipelineFiles]:
     keys = [group.key for group in groups]
     return [group for group, key in zip(groups, keys, strict=True) if keys.count(key) > 1]
 
@@ -224,7 +224,7 @@ def _is_plain(part: str) -> bool:
     return slug(part).lower() in _PLAIN_FOLDERS or bool(_LAYER.match(part))
 
 
-def _longer(group: Group, root: Path, length: int) -> str:
+def _longer(group: PipelineFiles, root: Path, length: int) -> str:
     parts = [part for part in group.folder.relative_to(root).parts if not _is_plain(part)]
     stem = [_stem(group.files)] if len(group.files) == 1 and length > 1 else []
     return "_".join(filter(None, map(slug, [*parts, *stem][-length - 1 :]))) or group.key

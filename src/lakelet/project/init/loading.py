@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.project.init import trial
-from lakelet.project.init.findings import CodeLocation, DatasetFound, FileReading, Holes, PathFound, Refused, TableRead, same_table
-from lakelet.project.init.grouping import Group
+from lakelet.project.init.findings import CodeLocation, DatasetFound, FileReading, Holes, PathFound, RefusedFeature, TableRead, same_table
+from lakelet.project.init.grouping import PipelineFiles
 from lakelet.project.init.paths import path_found
 from lakelet.project.init.sqltexts import names_of
 
 _HOLE = re.compile(r"\{[^}]*\}")
 
 
-def needs_loading(group: Group) -> bool:
+def needs_loading(group: PipelineFiles) -> bool:
     """Whether reading leaves open what the code declares or reads, or finds a dataset declared twice."""
     names = [one.parts for reading in group.files for one in reading.datasets if not one.computed]
     return any(reading.incomplete or reading.unresolved for reading in group.readings) or len(set(names)) < len(names)
 
 
-def add_loaded(group: Group, folder: Path, roots: Sequence[Path], values: Mapping[str, str]) -> None:
+def add_loaded(group: PipelineFiles, folder: Path, roots: Sequence[Path], values: Mapping[str, str]) -> None:
     """Load the files of a pipeline and put what that finds in place of what was not known. `values`: of its parameters."""
     given = {one.key: one.default for reading in group.readings for one in reading.parameters if one.default is not None}
     given |= values
@@ -44,7 +44,7 @@ def add_loaded(group: Group, folder: Path, roots: Sequence[Path], values: Mappin
     _add_refusals(group, found.refusals, home)
 
 
-def _add_datasets(group: Group, found: trial.Trial, home: Mapping[str, FileReading]) -> None:
+def _add_datasets(group: PipelineFiles, found: trial.LoadingTrial, home: Mapping[str, FileReading]) -> None:
     unfinished = found.unfinished
     for reading in group.readings if unfinished is not None else ():
         own = reading in group.files
@@ -95,9 +95,9 @@ def _add_reads(reading: FileReading, rows: Iterable[Mapping[str, Any]]) -> None:
                 reading.paths.append(path)
 
 
-def _add_refusals(group: Group, refusals: Iterable[Mapping[str, Any]], home: Mapping[str, FileReading]) -> None:
+def _add_refusals(group: PipelineFiles, refusals: Iterable[Mapping[str, Any]], home: Mapping[str, FileReading]) -> None:
     """Add the errors that an update raises too, those at a line for which reading found none."""
     known = {(one.code, one.location.file, one.location.line) for reading in group.readings for one in reading.refused}
     for row in refusals:
         if (row["code"], row["file"], row["line"]) not in known:
-            home.get(row["file"], group.files[0]).refused.append(Refused(row["code"], row["what"], _location(row)))
+            home.get(row["file"], group.files[0]).refused.append(RefusedFeature(row["code"], row["what"], _location(row)))

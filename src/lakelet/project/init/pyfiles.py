@@ -15,7 +15,7 @@ from lakelet.config.folder_walk import FolderWalk
 from lakelet.language.notebook import NotebookCell, Source, read_source
 from lakelet.language.notebook.magics import Code, Magic, pieces, run_target
 from lakelet.project.init.findings import CodeLocation
-from lakelet.project.init.texts import Scope
+from lakelet.project.init.texts import NameScope
 
 _SUFFIXES = (".py", ".ipynb", ".sql")
 
@@ -36,7 +36,7 @@ class PyFile:
     trees: list[Tree] = field(default_factory=list)
     broken: tuple[str, int, int | None] | None = None
     runs: list[Path] = field(default_factory=list)
-    scope: Scope = field(default_factory=Scope)
+    scope: NameScope = field(default_factory=NameScope)
 
 
 class Repository:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lakelet.project.init.apicalls import Api, Refuse, argument, check_call, check_format, hooks, kind_of, writes_flow
+from lakelet.project.init.apicalls import ApiNames, Refuse, argument, check_call, check_format, hooks, kind_of, writes_flow
 from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,
@@ -15,7 +15,7 @@ from lakelet.project.init.findings import (
     Import,
     ParameterFound,
     PathFound,
-    Refused,
+    RefusedFeature,
     StrictExpression,
     TableRead,
 )
@@ -24,7 +24,7 @@ from lakelet.project.init.pyfiles import PyFile, Repository, Tree, imported_modu
 from lakelet.project.init.sqlfile import hosted
 from lakelet.project.init.sqltexts import names_of
 from lakelet.project.init.strict import strict_call, strict_texts
-from lakelet.project.init.texts import Reader, Scope, asked_parameter, dotted, function_scope, resolved
+from lakelet.project.init.texts import ExpressionReader, NameScope, asked_parameter, dotted, function_scope, resolved
 
 _READS = frozenset({"load", "csv", "json", "parquet", "orc", "text", "xml", "textFile", "ls", "head", "forPath"})
 _FORMATS = {name: name for name in ("csv", "json", "parquet", "orc", "text", "xml")} | {"forPath": "delta"}
@@ -40,8 +40,10 @@ def read_python(file: PyFile, reading: FileReading, repository: Repository, hole
     """Add to `reading` what the file says, and what the notebooks say that it runs."""
     if file.broken is not None:
         what, line, cell = file.broken
-        reading.refused.append(Refused("SOURCE_FAILED", f"the file does not compile: {what}", repository.location(file.path, line, cell)))
-    names = Api.of(tree.module for tree in file.trees)
+        reading.refused.append(
+            RefusedFeature("SOURCE_FAILED", f"the file does not compile: {what}", repository.location(file.path, line, cell))
+        )
+    names = ApiNames.of(tree.module for tree in file.trees)
     for tree in file.trees:
         _Visitor(file, tree, reading, repository, holes, names).visit_all(tree.module.body, file.scope, top=True)
 
@@ -49,26 +51,26 @@ def read_python(file: PyFile, reading: FileReading, repository: Repository, hole
 class _Visitor:
     """Walks one tree with the scope of each function."""
 
-    def __init__(self, file: PyFile, tree: Tree, reading: FileReading, repository: Repository, holes: Holes, names: Api) -> None:
+    def __init__(self, file: PyFile, tree: Tree, reading: FileReading, repository: Repository, holes: Holes, names: ApiNames) -> None:
         self.file, self.tree, self.reading, self.repository, self.holes, self.api = file, tree, reading, repository, holes, names
-        self.reader = Reader(holes, self._asked)
+        self.reader = ExpressionReader(holes, self._asked)
         self.guarded = 0
         self.decorators: set[int] = set()
         self.within: list[str] = []
 
-    def visit_all(self, nodes: list[ast.stmt], scope: Scope, *, top: bool = False) -> None:
+    def visit_all(self, nodes: list[ast.stmt], scope: NameScope, *, top: bool = False) -> None:
         for node in nodes:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue  # a docstring
             self.visit(node, scope, top)
 
-    def visit(self, node: ast.AST, scope: Scope, top: bool) -> None:
+    def visit(self, node: ast.AST, scope: NameScope, top: bool) -> None:
         if isinstance(node, _Function):
             self._function(node, scope, top)
         elif isinstance(node, ast.Lambda):
             self.visit(node.body, function_scope(node, scope), False)
         elif isinstance(node, ast.ClassDef):
-            inner = Scope(scope)
+            inner = NameScope(scope)
             inner.fill(node.body)
             self.visit_all(node.body, inner)
         elif isinstance(node, ast.Try):
@@ -87,7 +89,7 @@ class _Visitor:
             self._one(node, scope, top)
             self._children(node, scope, top)
 
-    def _children(self, node: ast.AST, scope: Scope, top: bool) -> None:
+    def _children(self, node: ast.AST, scope: NameScope, top: bool) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 continue
@@ -95,7 +97,7 @@ class _Visitor:
                 continue
             self.visit(child, scope, top)
 
-    def _one(self, node: ast.AST, scope: Scope, top: bool) -> None:
+    def _one(self, node: ast.AST, scope: NameScope, top: bool) -> None:
         if isinstance(node, ast.Import | ast.ImportFrom):
             self._imports(node)
         elif isinstance(node, ast.Call):
@@ -108,7 +110,7 @@ class _Visitor:
 
     # --------------------------------------------------------------------------------------------------- declarations
 
-    def _function(self, node: _Function, scope: Scope, top: bool) -> None:
+    def _function(self, node: _Function, scope: NameScope, top: bool) -> None:
         before = len(self.reading.datasets)
         for decorator in node.decorator_list:
             call = decorator if isinstance(decorator, ast.Call) else None
@@ -125,7 +127,7 @@ class _Visitor:
         for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]:
             self.visit(default, scope, top)
 
-    def _declared(self, found: tuple[str, str], call: ast.Call | None, function: _Function | None, scope: Scope, top: bool) -> None:
+    def _declared(self, found: tuple[str, str], call: ast.Call | None, function: _Function | None, scope: NameScope, top: bool) -> None:
         kind = kind_of(*found)
         self.reading.declares |= kind is not None or writes_flow(found[1])
         self.reading.hooks |= hooks(found[1])
@@ -145,7 +147,7 @@ class _Visitor:
 
     # ---------------------------------------------------------------------------------------------------------- calls
 
-    def _call(self, node: ast.Call, scope: Scope, top: bool) -> None:
+    def _call(self, node: ast.Call, scope: NameScope, top: bool) -> None:
         if asked_parameter(node) is not None:
             self.reader.text(node, scope)
         found = self.api.called(node.func)
@@ -178,7 +180,7 @@ class _Visitor:
             for one in first.elts if isinstance(first, ast.List | ast.Tuple) else [first]:
                 self._path(one, scope, named=True, format=_FORMATS.get(called) or self._format_of(node.func, scope))
 
-    def _api_call(self, found: tuple[str, str], node: ast.Call, scope: Scope, top: bool) -> None:
+    def _api_call(self, found: tuple[str, str], node: ast.Call, scope: NameScope, top: bool) -> None:
         name = found[1]
         if name in ("read", "read_stream", "readStream"):
             self._table(node.args[0] if node.args else argument(node, "name"), scope)
@@ -199,12 +201,12 @@ class _Visitor:
         if module is not None and node.attr not in self.api.names(module) and not node.attr.startswith("_"):
             self._refuse(node)("NOT_SUPPORTED_YET", f"{'dlt' if module == 'dlt' else 'pyspark.pipelines'} has no {node.attr} here")
 
-    def _format(self, node: ast.expr | None, scope: Scope) -> None:
+    def _format(self, node: ast.expr | None, scope: NameScope) -> None:
         text = self.reader.constant(node, scope)
         if node is not None and text is not None:
             check_format(text, self._refuse(node))
 
-    def _table(self, node: ast.expr | None, scope: Scope, *, into: str = "") -> None:
+    def _table(self, node: ast.expr | None, scope: NameScope, *, into: str = "") -> None:
         """A table that is read; `into`: the target of the change flow that does."""
         if node is None:
             return
@@ -218,7 +220,7 @@ class _Visitor:
         """The dataset whose function is read."""
         return self.within[-1] if self.within else None
 
-    def _sql(self, node: ast.expr, scope: Scope) -> None:
+    def _sql(self, node: ast.expr, scope: NameScope) -> None:
         text = self.reader.text(node, scope)
         self.reading.unresolved |= self._is_open(text)
         found = names_of(text)
@@ -230,7 +232,7 @@ class _Visitor:
         self.reading.refused += [hosted(one.text, location) for one in found.hosted]
         self.reading.strict += [StrictExpression(one.text, one.format, location) for one in strict_texts(text)]
 
-    def _text(self, node: ast.expr, scope: Scope) -> None:
+    def _text(self, node: ast.expr, scope: NameScope) -> None:
         """A path that stands anywhere in the code."""
         if isinstance(node, ast.Constant) and not isinstance(node.value, str):
             return
@@ -238,7 +240,7 @@ class _Visitor:
         if is_hosted(text):
             self._path(node, scope, named=False)
 
-    def _format_of(self, node: ast.expr, scope: Scope) -> str:
+    def _format_of(self, node: ast.expr, scope: NameScope) -> str:
         """The format that a chain of calls names before its `load`."""
         found = ""
         while isinstance(node, ast.Attribute | ast.Call):
@@ -251,7 +253,7 @@ class _Visitor:
             node = node.func if isinstance(node, ast.Call) else node.value
         return "" if found.lower() == "cloudfiles" else found
 
-    def _path(self, node: ast.expr, scope: Scope, *, named: bool, format: str = "") -> None:
+    def _path(self, node: ast.expr, scope: NameScope, *, named: bool, format: str = "") -> None:
         text = self.reader.text(node, scope)
         self.reading.unresolved |= self._is_open(text)
         if (named or is_hosted(text)) and text and "\n" not in text and self.holes.first_in(text) != 0:
@@ -266,7 +268,7 @@ class _Visitor:
             if one not in self.reading.paths:
                 self.reading.paths.append(one)
 
-    def _strict(self, node: ast.expr, scope: Scope) -> None:
+    def _strict(self, node: ast.expr, scope: NameScope) -> None:
         tolerant = strict_call(node, lambda one: self.reader.constant(one, scope))
         if tolerant:
             self.reading.strict.append(StrictExpression(" ".join(ast.unparse(node).split()), tolerant, self._location(node)))
@@ -300,7 +302,7 @@ class _Visitor:
 
     def _refuse(self, node: ast.AST) -> Refuse:
         def refuse(code: str, what: str) -> None:
-            found = Refused(code, what, self._location(node))
+            found = RefusedFeature(code, what, self._location(node))
             if found not in self.reading.refused:
                 self.reading.refused.append(found)
 
@@ -332,7 +334,7 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
             yield child
 
 
-def _chain(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:
+def _chain(node: ast.expr, scope: NameScope, depth: int = 0) -> set[str]:
     """All names of `a.b(…).c`, those of what `a` stands for among them."""
     found: set[str] = set()
     while isinstance(node, ast.Attribute | ast.Call):

@@ -14,31 +14,31 @@ from lakelet.base.errors import LakeletError
 from lakelet.config import path_map
 from lakelet.config.update_config import import_roots
 from lakelet.files.remote import scheme_of
-from lakelet.project.init.bundlefile import Resource
+from lakelet.project.init.bundlefile import BundlePipeline
 from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,
     FileReading,
     ParameterFound,
     PathFound,
-    Refused,
+    RefusedFeature,
     StrictExpression,
     TableRead,
     name_parts,
     same_table,
 )
-from lakelet.project.init.grouping import OUTSIDE, Group, grouped
+from lakelet.project.init.grouping import OUTSIDE, PipelineFiles, grouped
 from lakelet.project.init.loading import add_loaded, needs_loading
 from lakelet.project.init.packages import Missing, RepositoryPackages
 from lakelet.project.init.paths import is_here, only_heads, prefix
-from lakelet.project.init.repository import Found
+from lakelet.project.init.repository import RepositoryCode
 from lakelet.storage.information_schema import names_relation
 
 ANSI = "spark.sql.ansi.enabled"
 
 
 @dataclass(frozen=True)
-class Outside:
+class OutsideTable:
     """A table that the pipeline reads and does not declare. `made_by`: the pipeline of the repository that does."""
 
     name: str
@@ -59,11 +59,11 @@ class PipelineReport:
     stop in ANSI mode; empty where the pipeline switches it off.
     """
 
-    resource: Resource
+    resource: BundlePipeline
     datasets: tuple[DatasetFound, ...]
     paths: tuple[tuple[str, str, tuple[CodeLocation, ...]], ...]
-    tables: tuple[Outside, ...]
-    refused: tuple[Refused, ...]
+    tables: tuple[OutsideTable, ...]
+    refused: tuple[RefusedFeature, ...]
     missing: tuple[Missing, ...]
     namespace: Mapping[str, str] = field(default_factory=dict)
     strict: tuple[StrictExpression, ...] = ()
@@ -95,7 +95,7 @@ class Report:
     errors: list[LakeletError] = field(default_factory=list)
 
 
-def report_on(found: Found, *, load: bool = True, groups: list[Group] | None = None) -> Report:
+def report_on(found: RepositoryCode, *, load: bool = True, groups: list[PipelineFiles] | None = None) -> Report:
     """Make the report.
 
     Args:
@@ -125,11 +125,11 @@ def report_on(found: Found, *, load: bool = True, groups: list[Group] | None = N
     return report
 
 
-def _stores(group: Group) -> bool:
+def _stores(group: PipelineFiles) -> bool:
     return any(one.kind != "view" for reading in group.readings for one in reading.datasets) or not any(r.datasets for r in group.files)
 
 
-def _helpers(group: Group, found: Found) -> list[FileReading]:
+def _helpers(group: PipelineFiles, found: RepositoryCode) -> list[FileReading]:
     known = {reading.path for reading in group.files}
     result: list[FileReading] = []
     waiting = [helper for reading in group.files for helper in reading.helpers]
@@ -142,12 +142,12 @@ def _helpers(group: Group, found: Found) -> list[FileReading]:
     return result
 
 
-def _import_roots(group: Group, folder: Path) -> list[Path]:
+def _import_roots(group: PipelineFiles, folder: Path) -> list[Path]:
     files = [reading.path for reading in group.files]
     return list(group.roots) or list(dict.fromkeys([_root(group), *import_roots(files, folder, folder)]))
 
 
-def _pipeline(group: Group, groups: Sequence[Group], roots: Sequence[Path], packages: RepositoryPackages) -> PipelineReport:
+def _pipeline(group: PipelineFiles, groups: Sequence[PipelineFiles], roots: Sequence[Path], packages: RepositoryPackages) -> PipelineReport:
     readings = group.readings
     datasets = tuple(sorted((one for reading in readings for one in reading.datasets), key=lambda one: one.location))
     reads = [one for reading in readings for one in reading.tables]
@@ -155,7 +155,7 @@ def _pipeline(group: Group, groups: Sequence[Group], roots: Sequence[Path], pack
     catalog, schema = group.catalog or seen[0], group.schema or seen[1]
     parameters = tuple(_parameters(group))
     return PipelineReport(
-        Resource(group, catalog, schema, _root(group), parameters),
+        BundlePipeline(group, catalog, schema, _root(group), parameters),
         datasets,
         tuple(_paths(_data_paths(readings), roots)),
         tuple(_outside(reads, datasets, (catalog, schema), group, groups)),
@@ -166,18 +166,18 @@ def _pipeline(group: Group, groups: Sequence[Group], roots: Sequence[Path], pack
     )
 
 
-def _root(group: Group) -> Path:
+def _root(group: PipelineFiles) -> Path:
     """The folder that modules are imported from: the highest that an import needs, else the one that holds all files."""
     roots = [root for reading in group.readings for root in reading.roots]
     return min(roots, key=lambda root: len(root.parts)) if roots else group.folder
 
 
-def _lenient(group: Group) -> bool:
+def _lenient(group: PipelineFiles) -> bool:
     """Whether the pipeline switches ANSI mode off."""
     return group.values.get(ANSI, "").lower() == "false" or any(ANSI in reading.given for reading in group.readings)
 
 
-def _advised(group: Group, catalog: str | None, schema: str | None) -> Mapping[str, str]:
+def _advised(group: PipelineFiles, catalog: str | None, schema: str | None) -> Mapping[str, str]:
     seen = {"catalog": catalog if group.catalog is None else None, "schema": schema if group.schema is None else None}
     return {key: value for key, value in seen.items() if value}
 
@@ -240,7 +240,7 @@ def _made_alike(read: TableRead, dataset: DatasetFound) -> bool:
     return re.fullmatch(pattern, read.parts[-1]) is not None
 
 
-def _parameters(group: Group) -> Iterable[ParameterFound]:
+def _parameters(group: PipelineFiles) -> Iterable[ParameterFound]:
     """Each key once; one with a default before those without. Those of a settings file belong to the pipeline, whoever asks for them."""
     readings = group.readings
     given = {key for reading in readings for key in reading.given}
@@ -280,9 +280,9 @@ def _outside(
     reads: Iterable[TableRead],
     datasets: Sequence[DatasetFound],
     home: tuple[str | None, str | None],
-    group: Group,
-    groups: Sequence[Group],
-) -> Iterable[Outside]:
+    group: PipelineFiles,
+    groups: Sequence[PipelineFiles],
+) -> Iterable[OutsideTable]:
     others: dict[str, list[TableRead]] = {}
     for read in reads:
         if not _is_own(read, datasets, home) and not names_relation(read.parts):
@@ -293,7 +293,7 @@ def _outside(
             for other in groups
             if other is not group and any(one.parts == same[0].parts for reading in other.readings for one in reading.datasets)
         ]
-        yield Outside(same[0].name, tuple(sorted({one.location for one in same})), made[0] if made else None)
+        yield OutsideTable(same[0].name, tuple(sorted({one.location for one in same})), made[0] if made else None)
 
 
 # ---------------------------------------------------------------------------------------------------------- suggestions

@@ -18,7 +18,7 @@ from lakelet.project.init.sqlfile import read_sql
 
 
 @dataclass
-class Found:
+class RepositoryCode:
     """All pipeline code of a folder.
 
     Attributes:
@@ -39,12 +39,14 @@ class Found:
     roots: list[Path] = field(default_factory=list)
 
 
-def read_repository(folder: Path, files: Iterable[Path] | None = None, walk: FolderWalk | None = None, above: Iterable[Path] = ()) -> Found:
+def read_repository(
+    folder: Path, files: Iterable[Path] | None = None, walk: FolderWalk | None = None, above: Iterable[Path] = ()
+) -> RepositoryCode:
     """Read the pipeline code below `folder`, or these files of it. Nothing is executed and nothing written.
 
     `walk`: how the folder is searched. `above`: folders that hold the rest of the repository, such as those that the bundle syncs.
     """
-    found = Found(folder, roots=list(dict.fromkeys([folder, *above, *_checkout(folder)])))
+    found = RepositoryCode(folder, roots=list(dict.fromkeys([folder, *above, *_checkout(folder)])))
     repository = Repository(folder, found.roots)
     holes = Holes()
     if files is None:
@@ -114,7 +116,7 @@ def _python(file: Path, reading: FileReading, repository: Repository, holes: Hol
             _python(other, reading, repository, holes, done)
 
 
-def _read_helpers(found: Found, repository: Repository, holes: Holes) -> None:
+def _read_helpers(found: RepositoryCode, repository: Repository, holes: Holes) -> None:
     waiting = [helper for reading in found.sources for helper in reading.helpers]
     known = {reading.path for reading in found.sources}
     while waiting:

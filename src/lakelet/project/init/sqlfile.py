@@ -18,7 +18,7 @@ from lakelet.project.init.findings import (
     FileReading,
     Holes,
     ParameterFound,
-    Refused,
+    RefusedFeature,
     StrictExpression,
     TableRead,
 )
@@ -61,7 +61,7 @@ class _Statements:
             self.refuse(error)
         except RecursionError:
             location = self._location(self.text.location(begin))
-            self.reading.refused.append(Refused("SQL_SYNTAX", "the statement is nested too deeply", location))
+            self.reading.refused.append(RefusedFeature("SQL_SYNTAX", "the statement is nested too deeply", location))
 
     def refuse(self, error: LakeletError) -> None:
         """Keep an error, unless a parameter with an unknown value may cause it."""
@@ -70,7 +70,7 @@ class _Statements:
             declares_nothing = error.code == "SQL_STATEMENT_REFUSED"
             self.reading.scripts += declares_nothing
             self.reading.stored += not declares_nothing
-            self.reading.refused.append(Refused(error.code, self.holes.shown(error.what), self._location(error.where)))
+            self.reading.refused.append(RefusedFeature(error.code, self.holes.shown(error.what), self._location(error.where)))
 
     def _value(self, key: str, where: Location, in_list: bool = False) -> str:
         if key in self.settings:
@@ -134,9 +134,11 @@ class _Statements:
         return CodeLocation(self.reading.file, where.line, where.cell)
 
 
-def hosted(function: str, location: CodeLocation) -> Refused:
+def hosted(function: str, location: CodeLocation) -> RefusedFeature:
     """A function that only Databricks has."""
-    return Refused("NOT_SUPPORTED_YET", f"the function {function} belongs to Databricks; register one of this name to run here", location)
+    return RefusedFeature(
+        "NOT_SUPPORTED_YET", f"the function {function} belongs to Databricks; register one of this name to run here", location
+    )
 
 
 def relative(path: Path, folder: Path) -> str:

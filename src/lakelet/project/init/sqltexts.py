@@ -31,7 +31,7 @@ HOSTED_FUNCTIONS = frozenset(
 
 
 @dataclass(frozen=True)
-class Named:
+class SqlName:
     """Something that SQL names, and the character at which it stands; of files their format, where SQL says it."""
 
     text: str
@@ -43,9 +43,9 @@ class Named:
 class SqlNames:
     """Names in one query."""
 
-    tables: tuple[Named, ...] = ()
-    paths: tuple[Named, ...] = ()
-    hosted: tuple[Named, ...] = ()
+    tables: tuple[SqlName, ...] = ()
+    paths: tuple[SqlName, ...] = ()
+    hosted: tuple[SqlName, ...] = ()
 
 
 def names_of(text: str) -> SqlNames:
@@ -59,11 +59,11 @@ def names_of(text: str) -> SqlNames:
     for found in _relations(words):
         first, *more = found.text.split("\0")
         if more and first.lower() in _FORMATS and len(more) == 1:
-            paths.append(Named(more[0], found.start, first.lower()))
+            paths.append(SqlName(more[0], found.start, first.lower()))
         elif more or first.lower() not in defined:
-            tables.append(Named(dotted((first, *more)), found.start))
+            tables.append(SqlName(dotted((first, *more)), found.start))
     hosted = [
-        Named(word.value.lower(), word.start)
+        SqlName(word.value.lower(), word.start)
         for at, word in enumerate(words[:-1])
         if word.kind == "word" and word.value.lower() in HOSTED_FUNCTIONS and words[at + 1].upper == "(" and words[at - 1].upper != "."
     ]
@@ -81,7 +81,7 @@ def _is_cte(words: Sequence[Token], at: int) -> bool:
     return upper[:2] == ["AS", "("] and len(upper) == 3 and (upper[2] in _QUERIES or upper[2] == "(")
 
 
-def _relations(words: Sequence[Token]) -> Iterator[Named]:
+def _relations(words: Sequence[Token]) -> Iterator[SqlName]:
     """The names after FROM and JOIN, their parts separated by NUL."""
     opened: list[str] = []
     for at, word in enumerate(words):
@@ -99,7 +99,7 @@ def _relations(words: Sequence[Token]) -> Iterator[Named]:
             yield from _relation(words, at + 1)
 
 
-def _relation(words: Sequence[Token], at: int) -> Iterator[Named]:
+def _relation(words: Sequence[Token], at: int) -> Iterator[SqlName]:
     while at < len(words) and words[at].upper in ("LATERAL", "("):
         if words[at].upper == "(" and at + 1 < len(words) and words[at + 1].upper in _QUERIES:
             return
@@ -110,12 +110,12 @@ def _relation(words: Sequence[Token], at: int) -> Iterator[Named]:
     if at >= len(words) or not _is_table_word(words[at]):
         return
     if words[at].upper == "IDENTIFIER" and at + 2 < len(words) and words[at + 1].upper == "(" and words[at + 2].kind == "string":
-        yield Named("\0".join(part.strip("`") for part in words[at + 2].value.split(".")), words[at].start)
+        yield SqlName("\0".join(part.strip("`") for part in words[at + 2].value.split(".")), words[at].start)
         return
     end = name_end(words, at)
     if end < len(words) and words[end].upper == "(" and words[end - 1].kind == "word":
         return  # a table function
-    yield Named("\0".join(word.value for word in words[at:end:2]), words[at].start)
+    yield SqlName("\0".join(word.value for word in words[at:end:2]), words[at].start)
 
 
 def _is_table_word(word: Token) -> bool:
@@ -138,7 +138,7 @@ def _after_comma(words: Sequence[Token], at: int) -> int | None:
     return at + 1 if at < len(words) and words[at].upper == "," else None
 
 
-def _paths(words: Sequence[Token]) -> Iterator[Named]:
+def _paths(words: Sequence[Token]) -> Iterator[SqlName]:
     """Strings that are paths: those of Databricks, and what stands first in a call that reads files."""
     for at, word in enumerate(words):
         if word.kind != "string":
@@ -146,7 +146,7 @@ def _paths(words: Sequence[Token]) -> Iterator[Named]:
         first = at > 1 and words[at - 1].upper == "(" and words[at - 2].upper in _FILES
         named = at > 1 and words[at - 1].upper in ("=>", ">") and any(w.upper == "PATH" for w in words[at - 3 : at])
         if first or named or is_hosted(word.value):
-            yield Named(word.value, word.start, _format_behind(words, at) if first or named else "")
+            yield SqlName(word.value, word.start, _format_behind(words, at) if first or named else "")
 
 
 def _format_behind(words: Sequence[Token], at: int) -> str:

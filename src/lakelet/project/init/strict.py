@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from lakelet.language.sql_text.tokens import OpenToken, closing, tokens
-from lakelet.project.init.sqltexts import Named
+from lakelet.project.init.sqltexts import SqlName
 
 _FUNCTIONS = {
     "to_date": "try_to_date",
@@ -52,7 +52,7 @@ def _is_column(node: ast.expr) -> bool:
     return bool({one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls} & _COLUMNS)
 
 
-def strict_texts(text: str) -> list[Named]:
+def strict_texts(text: str) -> list[SqlName]:
     """The expressions of a text of SQL, each with the function that gives NULL (as `format`) and its character."""
     try:
         words = tokens(text)
@@ -65,7 +65,7 @@ def strict_texts(text: str) -> list[Named]:
             end = closing(words, at + 1)
             kind = words[end - 1].value.lower() if name == "cast" and end < len(words) else ""
             whole = " ".join(text[word.start : words[min(end, len(words) - 1)].start + 1].split())
-            found += [] if kind in _NEVER_FAILS else [Named(whole, word.start, _FUNCTIONS.get(name, "try_cast"))]
+            found += [] if kind in _NEVER_FAILS else [SqlName(whole, word.start, _FUNCTIONS.get(name, "try_cast"))]
         elif word.value == "/" and at and following and not following[0].isdigit():
-            found.append(Named(f"{words[at - 1].value} / {words[at + 1].value}", words[at - 1].start, "try_divide"))
+            found.append(SqlName(f"{words[at - 1].value} / {words[at + 1].value}", words[at - 1].start, "try_divide"))
     return found

@@ -19,15 +19,15 @@ Asked = Callable[[str, str | None, ast.AST], None]
 
 
 @dataclass
-class Scope:
+class NameScope:
     """The names of a module or function, each with what is assigned to it; `modules` are those of the repository that it imports."""
 
-    parent: Scope | None = None
+    parent: NameScope | None = None
     values: dict[str, list[ast.expr | None]] = field(default_factory=dict)
-    modules: dict[str, Scope] = field(default_factory=dict)
-    imported: dict[str, tuple[Scope, str]] = field(default_factory=dict)
+    modules: dict[str, NameScope] = field(default_factory=dict)
+    imported: dict[str, tuple[NameScope, str]] = field(default_factory=dict)
 
-    def value(self, name: str) -> tuple[Scope, ast.expr] | None:
+    def value(self, name: str) -> tuple[NameScope, ast.expr] | None:
         """What the name stands for and in which scope; None if that is not one known thing."""
         if name in self.values:
             found = {ast.dump(value) if value is not None else "": value for value in self.values[name]}
@@ -38,7 +38,7 @@ class Scope:
             return scope.value(there)
         return self.parent.value(name) if self.parent else None
 
-    def module(self, name: str) -> Scope | None:
+    def module(self, name: str) -> NameScope | None:
         return self.modules.get(name) or (self.parent.module(name) if self.parent else None)
 
     def fill(self, body: Iterable[ast.stmt]) -> None:
@@ -53,9 +53,9 @@ class Scope:
                 self.fill(handler.body)
 
 
-def function_scope(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, parent: Scope) -> Scope:
+def function_scope(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, parent: NameScope) -> NameScope:
     """The scope of a function's body: parameters are known by their defaults."""
-    scope = Scope(parent)
+    scope = NameScope(parent)
     given = function.args
     positional = [*given.posonlyargs, *given.args]
     defaults: list[ast.expr | None] = [*[None] * (len(positional) - len(given.defaults)), *given.defaults]
@@ -93,25 +93,25 @@ def _target(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast
 
 
 @dataclass
-class Reader:
+class ExpressionReader:
     """Says what an expression is as a text."""
 
     holes: Holes
     asked: Asked
 
-    def text(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> str:
+    def text(self, node: ast.expr | None, scope: NameScope, depth: int = 0) -> str:
         """The text; a hole where it is not known."""
         if node is None or depth > _DEEPEST:
             return self.holes.token("…")
         known = self._known(node, scope, depth + 1)
         return self.holes.token(_short(node)) if known is None else known
 
-    def constant(self, node: ast.expr | None, scope: Scope) -> str | None:
+    def constant(self, node: ast.expr | None, scope: NameScope) -> str | None:
         """The text if all of it is known, else None."""
         found = None if node is None else self._known(node, scope, 0)
         return None if found is None or self.holes.first_in(found) is not None else found
 
-    def _known(self, node: ast.expr, scope: Scope, depth: int) -> str | None:
+    def _known(self, node: ast.expr, scope: NameScope, depth: int) -> str | None:
         if isinstance(node, ast.Constant):
             return str(node.value) if isinstance(node.value, str | int | float) else None
         if isinstance(node, ast.JoinedStr):
@@ -128,16 +128,16 @@ class Reader:
             return next((text for text in texts if self.holes.first_in(text) is None), None)
         return self._called(node, scope, depth) if isinstance(node, ast.Call) else None
 
-    def _piece(self, piece: ast.expr, scope: Scope, depth: int) -> str:
+    def _piece(self, piece: ast.expr, scope: NameScope, depth: int) -> str:
         if isinstance(piece, ast.FormattedValue):
             return self.text(piece.value, scope, depth)
         return str(piece.value) if isinstance(piece, ast.Constant) else ""
 
-    def _joined(self, nodes: Sequence[ast.expr], scope: Scope, depth: int) -> str:
+    def _joined(self, nodes: Sequence[ast.expr], scope: NameScope, depth: int) -> str:
         first, *more = [self.text(node, scope, depth) for node in nodes] or [""]
         return "/".join([first.rstrip("/") if more else first, *(text.strip("/") for text in more)])
 
-    def _called(self, node: ast.Call, scope: Scope, depth: int) -> str | None:
+    def _called(self, node: ast.Call, scope: NameScope, depth: int) -> str | None:
         parameter = asked_parameter(node)
         if parameter is not None:
             return self._parameter(node, *parameter, scope, depth)
@@ -154,7 +154,7 @@ class Reader:
             return self.text(node.func.value, scope, depth)
         return self._formatted(node, node.func.value, scope, depth) if called == "format" else None
 
-    def _formatted(self, node: ast.Call, template: ast.expr, scope: Scope, depth: int) -> str | None:
+    def _formatted(self, node: ast.Call, template: ast.expr, scope: NameScope, depth: int) -> str | None:
         text = self._known(template, scope, depth)
         if text is None:
             return None
@@ -167,7 +167,7 @@ class Reader:
 
         return _FIELD.sub(put, text)
 
-    def _parameter(self, node: ast.Call, key: ast.expr, default: ast.expr | None, scope: Scope, depth: int) -> str | None:
+    def _parameter(self, node: ast.Call, key: ast.expr, default: ast.expr | None, scope: NameScope, depth: int) -> str | None:
         name = self.constant(key, scope)
         if name is None:
             return None
@@ -205,7 +205,7 @@ def dotted(node: ast.expr) -> str | None:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
-def resolved(node: ast.expr, scope: Scope, depth: int = 0) -> tuple[Scope, ast.expr] | None:
+def resolved(node: ast.expr, scope: NameScope, depth: int = 0) -> tuple[NameScope, ast.expr] | None:
     """What a name, an attribute of a module or an entry of a dictionary stands for, and in which scope."""
     if depth > _DEEPEST:
         return None

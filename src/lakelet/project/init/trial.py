@@ -34,7 +34,7 @@ _PROBLEMS_OF_TRIAL = ("SOURCE_FAILED", "OUTSIDE_PIPELINE")
 
 
 @dataclass(frozen=True)
-class Trial:
+class LoadingTrial:
     """What loading found, as rows of JSON.
 
     Attributes:
@@ -52,7 +52,9 @@ class Trial:
     unfinished: Sequence[str] | None = None
 
 
-def tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str], unknown: Sequence[str] = ()) -> Trial:
+def tried(
+    folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str], unknown: Sequence[str] = ()
+) -> LoadingTrial:
     """Load the files and run the functions of their datasets.
 
     `unknown`: parameters without a value; where nothing can be loaded without them, they are `{key}`.
@@ -64,7 +66,7 @@ def tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters
     return found
 
 
-def _tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str]) -> Trial:
+def _tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str]) -> LoadingTrial:
     asked = {"files": [*map(str, files)], "roots": [*map(str, roots)], "parameters": parameters}
     try:
         done = subprocess.run(
@@ -77,9 +79,9 @@ def _tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameter
             check=False,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"},
         )
-        return Trial(**json.loads(done.stdout.splitlines()[-1]))
+        return LoadingTrial(**json.loads(done.stdout.splitlines()[-1]))
     except (subprocess.TimeoutExpired, OSError, ValueError, IndexError):
-        return Trial()
+        return LoadingTrial()
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
