@@ -17,7 +17,7 @@ from pyspark.sql.catalog import Catalog
 
 from lakelet.autoloader.settings import all_settings
 from lakelet.spark.expectations.observed import keep_observed
-from lakelet.spark.settings import Settings, apply
+from lakelet.spark.settings import SessionSettings, apply
 
 _SET_BY_DELTA = frozenset({"spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.write.enabled"})
 """Settings that Delta makes in a session the first time that it reads or writes a table there: code did not make them."""
@@ -44,9 +44,9 @@ class UpdateSession(SparkSession):
         self._own = value
 
     @property
-    def conf(self) -> Settings:
+    def conf(self) -> SessionSettings:
         """The settings of the flow that runs in the current thread; pyspark keeps those of the first call."""
-        return Settings(self._jsparkSession.conf())
+        return SessionSettings(self._jsparkSession.conf())
 
     @property
     def catalog(self) -> Catalog:

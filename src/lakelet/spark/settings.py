@@ -16,7 +16,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _HOSTED_CLASSES = "com.databricks."
 
 
-class Settings(RuntimeConfig):
+class SessionSettings(RuntimeConfig):
     """`spark.conf` of user code. A value that only Databricks knows is noted, and Spark keeps its own."""
 
     def set(self, key: str, value: str | int | bool) -> None:
