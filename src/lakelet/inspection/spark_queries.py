@@ -17,7 +17,7 @@ from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import EVENT_LOG
-from lakelet.storage.information_schema import SCHEMA, Asked, asked_for, described
+from lakelet.storage.information_schema import SCHEMA, RelationName, asked_for, described
 from lakelet.storage.published_views import PublishedView, load_views
 from lakelet.storage.root import Storage, StoredDataset, new_table_path
 
@@ -269,7 +269,7 @@ class _Views:
             self._spark.sql(text).createOrReplaceTempView(self._made[name])
         return self._made[name]
 
-    def _described(self, asked: Asked) -> str:
+    def _described(self, asked: RelationName) -> str:
         """A relation of the information schema."""
         from lakelet.spark.names.information import frame_of
 

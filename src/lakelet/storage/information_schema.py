@@ -57,7 +57,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RelationName:
     """A relation that a query names. `catalog`: in lower case, whose information schema it is; None for that of all catalogs."""
 
     relation: str
@@ -68,12 +68,12 @@ class Asked:
         return self.catalog is None or catalog.lower() == self.catalog
 
 
-def asked_for(name: TableName) -> Asked | None:
+def asked_for(name: TableName) -> RelationName | None:
     """The relation that a full name means; None for a name of anything else."""
     relation, catalog = name.name.lower(), name.catalog.lower()
     if name.schema.lower() != SCHEMA or relation not in _RELATIONS:
         return None
-    return Asked(relation, None if catalog == ALL_CATALOGS else catalog)
+    return RelationName(relation, None if catalog == ALL_CATALOGS else catalog)
 
 
 def names_relation(parts: Sequence[str]) -> bool:
@@ -132,7 +132,7 @@ def _moment(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
-def rows_of(asked: Asked, tables: Iterable[Described]) -> pa.Table:
+def rows_of(asked: RelationName, tables: Iterable[Described]) -> pa.Table:
     """The rows of a relation. `tables`: everything that there is, of which the asked catalog is shown."""
     import pyarrow as pa
 
@@ -278,4 +278,4 @@ _RELATIONS: Mapping[str, tuple[Sequence[str], Callable[[Sequence[Described]], It
 """Name → its columns, and what makes the rows; what is not known here, such as owners, is NULL."""
 
 
-__all__ = ["EXTERNAL", "MANAGED", "SCHEMA", "VIEW", "Asked", "Described", "asked_for", "described", "names_relation", "rows_of"]
+__all__ = ["EXTERNAL", "MANAGED", "SCHEMA", "VIEW", "Described", "RelationName", "asked_for", "described", "names_relation", "rows_of"]

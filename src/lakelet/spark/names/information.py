@@ -15,7 +15,7 @@ from lakelet.base.names import TableName
 from lakelet.files.reads import note_doubt
 from lakelet.spark.names.named_tables import named, open_outside
 from lakelet.spark.names.outside import held
-from lakelet.storage.information_schema import EXTERNAL, MANAGED, Asked, Described, asked_for, described, rows_of
+from lakelet.storage.information_schema import EXTERNAL, MANAGED, Described, RelationName, asked_for, described, rows_of
 from lakelet.storage.root import Storage
 
 
@@ -34,13 +34,13 @@ def information(spark: SparkSession, name: TableName | None, *, streaming: bool 
     return _frame(spark, asked, storage)
 
 
-def _frame(spark: SparkSession, asked: Asked, storage: Storage) -> DataFrame:
+def _frame(spark: SparkSession, asked: RelationName, storage: Storage) -> DataFrame:
     stored = described(storage)
     others = [table for table in _from_outside(spark) if table.name.key not in {known.name.key for known in stored}]
     return frame_of(spark, asked, sorted((*stored, *others), key=lambda table: table.name.key))
 
 
-def frame_of(spark: SparkSession, asked: Asked, tables: list[Described]) -> DataFrame:
+def frame_of(spark: SparkSession, asked: RelationName, tables: list[Described]) -> DataFrame:
     """The rows of a relation for Spark."""
     rows = rows_of(asked, tables)
     return spark.createDataFrame([tuple(row.values()) for row in rows.to_pylist()], from_arrow_schema(rows.schema))

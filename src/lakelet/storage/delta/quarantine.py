@@ -42,12 +42,12 @@ OWN = T.StructType(
 )
 """The columns of a quarantine after those of its dataset."""
 KEY = "lakelet_quarantine"
-"""The key in a commit's user metadata under which the quarantine keeps which batch it belongs to (`Kept`)."""
+"""The key in a commit's user metadata under which the quarantine keeps which batch it belongs to (`QuarantineCommit`)."""
 _OF_BATCHES = "/quarantine"
 
 
 @dataclass(frozen=True)
-class Kept:
+class QuarantineCommit:
     """What a commit of a quarantine says about itself: the batch it belongs to, and what its rows carry.
 
     `at`: microseconds since 1970. `view`: fingerprint and inputs that a materialized view's rows were computed from. `since`: of a flow
@@ -64,7 +64,7 @@ class Kept:
     since: int | None = None
 
     @classmethod
-    def of_commit(cls, user_metadata: Mapping[str, Any] | None) -> Kept | None:
+    def of_commit(cls, user_metadata: Mapping[str, Any] | None) -> QuarantineCommit | None:
         """What a commit with this user metadata says; None if it keeps no batch."""
         found = (user_metadata or {}).get(KEY)
         return cls(**found) if found else None
@@ -192,7 +192,7 @@ class Quarantine:
         """Whether the table is without rows, and says what it is to say about where they come from."""
         return not outdated and metrics.view is None and transaction.is_empty()
 
-    def _earlier(self, transaction: Transaction, own: Txn) -> tuple[int, Kept] | None:
+    def _earlier(self, transaction: Transaction, own: Txn) -> tuple[int, QuarantineCommit] | None:
         """The commit that an earlier attempt at the batch left, with its version; None if there was none.
 
         Raises QUARANTINE_MISCOUNTED if the log does not reach back to it.
@@ -204,7 +204,7 @@ class Quarantine:
             commit = log.commit(number)
             if commit is None:
                 break
-            found = Kept.of_commit(commit.user_metadata)
+            found = QuarantineCommit.of_commit(commit.user_metadata)
             if found is not None and (found.app_id, found.version) == own:
                 return number, found
         what = "its quarantine holds rows of the batch from an earlier attempt, and its log does not say which"
@@ -212,7 +212,7 @@ class Quarantine:
         raise LakeletError("QUARANTINE_MISCOUNTED", what, dataset=self.dataset, where=self.where, todo=todo)
 
     def _removed(
-        self, transaction: Transaction, earlier: tuple[int, Kept] | None, leaving: Leaving | None
+        self, transaction: Transaction, earlier: tuple[int, QuarantineCommit] | None, leaving: Leaving | None
     ) -> tuple[list[Any], DataFrame | None]:
         """Removals of the files with the rows of an earlier attempt, and the other rows of these files where there are some.
 
@@ -267,11 +267,11 @@ def of_batches(app_id: str) -> str:
     return app_id + _OF_BATCHES
 
 
-def _kept(own: Txn | None, metrics: BatchMetrics, held: Held | None) -> Kept:
+def _kept(own: Txn | None, metrics: BatchMetrics, held: Held | None) -> QuarantineCommit:
     at = held.marks.at if held is not None else int(datetime.now(timezone.utc).timestamp() * 1_000_000)
     rows = metrics.quarantined or 0 if held is not None else 0
     view = asdict(metrics.view) if metrics.view is not None else None
-    return Kept(own.app_id if own else "", own.version if own else 0, at, metrics.update_id, metrics.flow, rows, view)
+    return QuarantineCommit(own.app_id if own else "", own.version if own else 0, at, metrics.update_id, metrics.flow, rows, view)
 
 
 def _begun(transaction: Transaction, own: Txn, now: int) -> int | None:
@@ -286,13 +286,13 @@ def _begun(transaction: Transaction, own: Txn, now: int) -> int | None:
         commit = log.commit(number)
         if commit is None:
             return None
-        found = Kept.of_commit(commit.user_metadata)
+        found = QuarantineCommit.of_commit(commit.user_metadata)
         if found is not None and found.app_id == own.app_id:
             return found.since
     return None
 
 
-def _leaving(transaction: Transaction, dataset: Transaction, kept: Kept, batch: DataFrame) -> Leaving | None:
+def _leaving(transaction: Transaction, dataset: Transaction, kept: QuarantineCommit, batch: DataFrame) -> Leaving | None:
     """The rows of a quarantine that go because the flow of `kept` has begun again and reads them again; None if there are none."""
     if kept.since is None or not _has_older(transaction, kept.since):
         return None
@@ -342,7 +342,7 @@ def _bare(data_type: Any) -> Any:
     return data_type
 
 
-def unfinished_batches(transaction: Transaction, dataset: Transaction) -> list[Kept]:
+def unfinished_batches(transaction: Transaction, dataset: Transaction) -> list[QuarantineCommit]:
     """The batches whose rows a quarantine has and whose commit its dataset has not.
 
     The next attempt at one decides about its rows, unless its flow has begun again, or is gone: then there is none.
@@ -353,10 +353,10 @@ def unfinished_batches(transaction: Transaction, dataset: Transaction) -> list[K
         if app_id.endswith(_OF_BATCHES) and not dataset.done(Txn(app_id.removesuffix(_OF_BATCHES), version))
     }
     log = TableLog(transaction.path)
-    found: dict[Txn, Kept] = {}
+    found: dict[Txn, QuarantineCommit] = {}
     for number in range(log.version(), -1, -1) if waiting else ():
         commit = log.commit(number)
-        kept = Kept.of_commit(commit.user_metadata) if commit is not None else None
+        kept = QuarantineCommit.of_commit(commit.user_metadata) if commit is not None else None
         if kept is not None and (own := Txn(kept.app_id, kept.version)) in waiting:
             found.setdefault(own, kept)
     return [kept for kept in found.values() if kept.rows]
@@ -368,7 +368,7 @@ def newest_view(log: TableLog) -> Mapping[str, Any] | None:
         commit = log.commit(number)
         if commit is None:
             return None
-        found = Kept.of_commit(commit.user_metadata)
+        found = QuarantineCommit.of_commit(commit.user_metadata)
         if found is not None:
             return found.view
     return None
@@ -383,8 +383,8 @@ __all__ = [
     "OWN",
     "RELEASED",
     "UPDATE",
-    "Kept",
     "Quarantine",
+    "QuarantineCommit",
     "check_columns",
     "newest_view",
     "of_batches",
