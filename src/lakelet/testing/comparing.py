@@ -26,7 +26,7 @@ _WIDE = 60
 
 
 @dataclass(frozen=True)
-class Difference:
+class TableDifference:
     """Difference of a table from the expected rows: missing rows, unexpected rows, and the number of matching ones."""
 
     columns: tuple[str, ...]
@@ -52,11 +52,11 @@ class Difference:
         return [head, *aligned(table, header=["", *self.columns], indent="  "), *([f"  … and {more} more"] if more > 0 else [])]
 
 
-def difference(found: Iterable[Row], expected: Iterable[Row], columns: Sequence[str]) -> Difference:
+def difference(found: Iterable[Row], expected: Iterable[Row], columns: Sequence[str]) -> TableDifference:
     """Compare rows as multisets over `columns`; a column that a row does not have counts as NULL."""
     one, other = ([{c: row.get(c) for c in columns} for row in rows] for rows in (found, expected))
     have, want = Counter(map(canonical, one)), Counter(map(canonical, other))
-    return Difference(tuple(columns), tuple(_only(other, want - have)), tuple(_only(one, have - want)), (have & want).total())
+    return TableDifference(tuple(columns), tuple(_only(other, want - have)), tuple(_only(one, have - want)), (have & want).total())
 
 
 def _only(rows: Iterable[Row], surplus: Counter[Any]) -> Iterable[Row]:
@@ -163,7 +163,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)] if columns else []
 
 
-def compared(found: pa.Table, expected: Sequence[Row], columns: Sequence[str], variants: Collection[str] = ()) -> Difference:
+def compared(found: pa.Table, expected: Sequence[Row], columns: Sequence[str], variants: Collection[str] = ()) -> TableDifference:
     """Compare a table with rows as they are written in a test, which take the types of its columns; `variants` hold JSON text."""
     kinds = {field.name: field.type for field in found.schema if field.name not in variants}
     typed = [{name: _expected(row.get(name), kinds[name]) if name in kinds else row.get(name) for name in columns} for row in expected]

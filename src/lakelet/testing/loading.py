@@ -37,7 +37,7 @@ __tracebackhide__ = True
 _ROOT_MARKS = ("databricks.yml", "databricks.yaml", "pyproject.toml", ".git")
 
 
-class Named(dict[str, Any]):
+class FunctionsByName(dict[str, Any]):
     """A dictionary whose missing names raise UNKNOWN_DATASET with the nearest one."""
 
     def __missing__(self, name: str) -> Any:
@@ -75,10 +75,10 @@ def load_file(
 
     Raises LakeletError for contradicting definitions; an exception of the file itself comes through as it is.
     """
-    return load_answered(file.resolve(), spark=spark, conf=conf or {}, answers=Inputs(Namespace(), inputs or {}))
+    return load_answered(file.resolve(), spark=spark, conf=conf or {}, answers=InputFrames(Namespace(), inputs or {}))
 
 
-def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], answers: Inputs) -> PipelineFunctions:
+def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], answers: InputFrames) -> PipelineFunctions:
     """`load_file` with inputs of the caller's kind."""
     registry = Registry(answers.namespace)
     tools = Injected({"spark": spark}, note=registry.notices.append, parameters=conf)
@@ -104,9 +104,9 @@ def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], a
     # What this adds to `registry.errors` concerns all files together, e.g. a flow into a table that another file defines.
     found = with_computed(registry.definitions())
     return PipelineFunctions(
-        functions=Named({_short(f.name): _inside(pipeline, f.query) for f in found.flows}),
-        datasets=Named({d.name.name: d for d in found.datasets}),
-        expectations=Named({d.name.name: {e.name: e for e in d.expectations} for d in found.datasets}),
+        functions=FunctionsByName({_short(f.name): _inside(pipeline, f.query) for f in found.flows}),
+        datasets=FunctionsByName({d.name.name: d for d in found.datasets}),
+        expectations=FunctionsByName({d.name.name: {e.name: e for e in d.expectations} for d in found.datasets}),
         module=module,
         definitions=found,
         inside=functools.partial(_inside, pipeline),
@@ -121,7 +121,7 @@ def project_root(file: Path) -> Path:
     return file.parent
 
 
-class Inputs:
+class InputFrames:
     """The data frames a test gives: by dataset name, with or without `LIVE.`, or by the folder that files would be loaded from."""
 
     reads_batches = True
@@ -198,7 +198,7 @@ def _without_stream(text: str, views: Collection[str]) -> str:
 
 
 @contextmanager
-def answering(inputs: Inputs, conf: Mapping[str, str]) -> Iterator[None]:
+def answering(inputs: InputFrames, conf: Mapping[str, str]) -> Iterator[None]:
     """pyspark's reads and `spark.conf.get` answer from `inputs` and `conf`.
 
     The methods are replaced on the classes, so that the injected session is a real one and helper modules see the same. Raises

@@ -30,7 +30,7 @@ class Failed(AssertionError):
 
 
 @dataclass(frozen=True)
-class Given:
+class CaseInput:
     """One input: rows of a table (`folder` is False), or a file with rows or text in a folder of files.
 
     As in sdp-test the columns of a table without `schema` are in alphabetical order, so that UNION puts two tables together, and a column
@@ -74,10 +74,10 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Step:
+class CaseStep:
     """Inputs that arrive, and the expected state after the update that follows."""
 
-    given: tuple[Given, ...]
+    given: tuple[CaseInput, ...]
     expect: Expected | None
 
 
@@ -89,7 +89,7 @@ class UnitTest:
     where: Location
     model: Path
     function: str | None
-    steps: tuple[Step, ...]
+    steps: tuple[CaseStep, ...]
     settings: Settings
     spark_conf: Mapping[str, str]
     staged: bool
@@ -142,27 +142,27 @@ def read_test(node: Node, folder: Path, settings: Settings) -> UnitTest:
     )
 
 
-def _steps(node: Node, settings: Settings) -> tuple[Step, ...]:
+def _steps(node: Node, settings: Settings) -> tuple[CaseStep, ...]:
     first = _given(node.get("given"), settings)
     updates = node.get("updates")
     if updates is None:
         expect = node.get("expect")
-        return (Step(first, _expected(expect, settings) if expect else Expected(node.where, rows=())),)
+        return (CaseStep(first, _expected(expect, settings) if expect else Expected(node.where, rows=())),)
     steps = []
     for update in updates.items("updates"):
         update.refuse_unknown(_UPDATE, "an update")
         expect = update.get("expect")
-        steps.append(Step(_given(update.get("given"), settings), _expected(expect, settings) if expect else None))
+        steps.append(CaseStep(_given(update.get("given"), settings), _expected(expect, settings) if expect else None))
     if not steps:
         raise updates.bad("updates is empty")
     return (replace(steps[0], given=(*first, *steps[0].given)), *steps[1:])
 
 
-def _given(node: Node | None, settings: Settings) -> tuple[Given, ...]:
+def _given(node: Node | None, settings: Settings) -> tuple[CaseInput, ...]:
     return tuple(_one_given(item, settings) for item in (node.items("given") if node else ()))
 
 
-def _one_given(node: Node, settings: Settings) -> Given:
+def _one_given(node: Node, settings: Settings) -> CaseInput:
     node.refuse_unknown(_GIVEN, "an input")
     table, folder, file, text = (node.get(key) for key in ("table", "folder", "file", "text"))
     named = table or folder
@@ -174,7 +174,7 @@ def _one_given(node: Node, settings: Settings) -> Given:
     if not (schema or folder):
         rows = tuple({key: row[key] for key in sorted(row)} for row in rows)
         schema = dict.fromkeys(columns_of_texts(rows), "string")
-    return Given(
+    return CaseInput(
         name=settings.text(named),
         rows=rows,
         where=node.where,

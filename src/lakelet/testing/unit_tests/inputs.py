@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.names import Namespace, split_name
-from lakelet.testing.loading import Inputs
+from lakelet.testing.loading import InputFrames
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
@@ -40,7 +40,7 @@ class Frames(Mapping[str, "DataFrame"]):
         return len(self._makers)
 
 
-class GivenTables(Inputs):
+class GivenTables(InputFrames):
     """Frames by table name or folder."""
 
     def __init__(self, namespace: Namespace, frames: Mapping[str, DataFrame]) -> None:

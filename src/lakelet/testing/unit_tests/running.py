@@ -21,7 +21,7 @@ from lakelet.testing.loading import PipelineFunctions, load_answered, project_ro
 from lakelet.testing.project import Pairs, Project
 from lakelet.testing.rows import Row, columns_of
 from lakelet.testing.tables import frame_of
-from lakelet.testing.unit_tests.cases import Expected, Failed, Given, Step, UnitTest, wrong_counts
+from lakelet.testing.unit_tests.cases import CaseInput, CaseStep, Expected, Failed, UnitTest, wrong_counts
 from lakelet.testing.unit_tests.inputs import Frames, GivenTables
 
 if TYPE_CHECKING:
@@ -50,24 +50,24 @@ def run_test(test: UnitTest, spark: SparkSession, folder: Path) -> None:
             _run_updates(test, dataset, Project(folder, _configure(test, folder, needed), spark))
 
 
-def _frames(spark: SparkSession, given: Sequence[Given]) -> Frames:
+def _frames(spark: SparkSession, given: Sequence[CaseInput]) -> Frames:
     """The given rows as frames by table or folder. An update takes them without: it has a table of each."""
 
-    def frame(parts: Sequence[Given]) -> DataFrame:
+    def frame(parts: Sequence[CaseInput]) -> DataFrame:
         made = []
         for one in parts:
             with _located(one.where):
                 made.append(frame_of(spark, one.rows, _schema(one)))
         return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), made)
 
-    by_name: dict[str, list[Given]] = {}
+    by_name: dict[str, list[CaseInput]] = {}
     for one in given:
         if one.text is None:
             by_name.setdefault(one.name, []).append(one)
     return Frames({name: partial(frame, parts) for name, parts in by_name.items()})
 
 
-def _schema(given: Given) -> Mapping[str, str]:
+def _schema(given: CaseInput) -> Mapping[str, str]:
     return given.schema if given.rows or given.schema else {_NO_COLUMN: "string"}
 
 
@@ -172,7 +172,7 @@ def _run_updates(test: UnitTest, dataset: Dataset, project: Project) -> None:
             raise Failed(step.expect.where, [*([f"after update {number}:"] if len(test.steps) > 1 else []), *lines])
 
 
-def _arrive(project: Project, given: Given) -> None:
+def _arrive(project: Project, given: CaseInput) -> None:
     if not given.folder:
         project.insert(given.name, *given.rows, schema=_schema(given))
         return
@@ -193,7 +193,7 @@ def _check_error(project: Project, code: str, where: Location) -> None:
         raise Failed(where, [f"expected the error {code}, found:", *(f"  {line}" for error in errors for line in error.lines())])
 
 
-def _wrong(project: Project, dataset: Dataset, step: Step) -> list[str]:
+def _wrong(project: Project, dataset: Dataset, step: CaseStep) -> list[str]:
     """Return the differences from the expected state after an update, as lines."""
     expect = step.expect
     if expect is None:
