@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemOutcome:
     """How one item ended. `failed_because`: the items above it that failed, when it was skipped for that reason."""
 
     ok: bool
@@ -46,7 +46,7 @@ def execute(
     pool: ThreadPoolExecutor,
     stopping: Callable[[BaseException], None] = lambda stop: None,
     cancel_running: Callable[[], None] = lambda: None,
-) -> dict[str, Outcome]:
+) -> dict[str, ItemOutcome]:
     """Call `work(item)` for every item after its inputs; independent items run at the same time.
 
     Args:
@@ -90,7 +90,7 @@ class _Schedule:
         self._waiting = list(order)
         self._running: dict[Future[bool | RetryAfter], str] = {}
         self._paused: dict[str, float] = {}
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, ItemOutcome] = {}
 
     def goes_on(self) -> bool:
         return bool(self._waiting or self._running or self._paused)
@@ -114,7 +114,7 @@ class _Schedule:
             if isinstance(result, RetryAfter):
                 self._paused[item] = time.monotonic() + result.seconds
             else:
-                self.outcomes[item] = Outcome(result)
+                self.outcomes[item] = ItemOutcome(result)
 
     def _has_left(self, item: str) -> bool:
         """Start or skip an item unless one of its inputs has not ended; whether that was done."""
@@ -124,7 +124,7 @@ class _Schedule:
         roots = (root for name in above if not self.outcomes[name].ok for root in self.outcomes[name].failed_because or (name,))
         failed = tuple(dict.fromkeys(roots))
         if failed:
-            self.outcomes[item] = Outcome(False, failed)
+            self.outcomes[item] = ItemOutcome(False, failed)
             self._skipped(item, failed)
         else:
             self._start(item)

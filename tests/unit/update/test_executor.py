@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelet.update.executor import Outcome, execute, flow_threads
+from lakelet.update.executor import ItemOutcome, execute, flow_threads
 
 DIAMOND = {"top": [], "left": ["top"], "right": ["top"], "bottom": ["left", "right"]}
 
 
 def run(
     inputs: Mapping[str, Sequence[str]], work: Callable[[str], bool], *, workers: int = 4
-) -> tuple[dict[str, Outcome], dict[str, tuple[str, ...]]]:
+) -> tuple[dict[str, ItemOutcome], dict[str, tuple[str, ...]]]:
     skipped: dict[str, tuple[str, ...]] = {}
     with flow_threads(workers) as pool:
         outcomes = execute(list(inputs), inputs, work, skipped=skipped.__setitem__, pool=pool)
@@ -34,7 +34,7 @@ def test_a_diamond_runs_inputs_first_and_every_item_once() -> None:
 
     outcomes, skipped = run(DIAMOND, work)
     assert sorted(done) == sorted(DIAMOND)
-    assert outcomes == {item: Outcome(True) for item in DIAMOND}
+    assert outcomes == {item: ItemOutcome(True) for item in DIAMOND}
     assert skipped == {}
 
 
@@ -80,7 +80,7 @@ def test_what_was_skipped_names_every_root_that_failed_once() -> None:
 
 def test_inputs_that_take_no_part_are_not_waited_for() -> None:
     outcomes, _ = run({"b": ["not selected"]}, lambda _: True)
-    assert outcomes == {"b": Outcome(True)}
+    assert outcomes == {"b": ItemOutcome(True)}
 
 
 def test_nothing_to_do_ends_at_once() -> None:

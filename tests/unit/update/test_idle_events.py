@@ -17,7 +17,7 @@ from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, UpdateState
 from lakelet.storage.root import LastUpdate, Registry, Storage
 from lakelet.update.idle.answer import SWITCH, idle_answer, is_asked
-from lakelet.update.idle.facts import Here, Kind, looked_up, of_process
+from lakelet.update.idle.facts import FactKind, Here, looked_up, of_process
 from lakelet.update.idle.record import STAND_IN, IdleRecord, save_record
 
 LAST = LastUpdate("1", "2026-01-01", clean=True)
@@ -36,7 +36,7 @@ def config(tmp_path: Path) -> PipelineConfig:
     storage.save(Registry(pipeline_id="p", last_update=LAST))
     made = PipelineConfig("shop", "p", tmp_path, (tmp_path / "pipeline.py",), (tmp_path,), Namespace(), {}, storage.root)
     here = Here(made, b"key", dict(os.environ))
-    facts = (*of_process(here), *looked_up(here, [(Kind.FILE, str(tmp_path / "pipeline.py")), (Kind.REGISTRY, "")]))
+    facts = (*of_process(here), *looked_up(here, [(FactKind.FILE, str(tmp_path / "pipeline.py")), (FactKind.REGISTRY, "")]))
     events = (progress(UpdateState.RUNNING), progress(UpdateState.COMPLETED))
     save_record(storage, IdleRecord(b"key", facts, events, ()).to_json())
     return made

@@ -17,7 +17,7 @@ import pytest
 from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
 from lakelet.storage.root import LastUpdate, Registry, Storage
-from lakelet.update.idle.facts import Fact, Here, Kind, looked_up, of_process, unchanged
+from lakelet.update.idle.facts import Fact, FactKind, Here, looked_up, of_process, unchanged
 from lakelet.update.idle.recording_begun import Recording
 
 
@@ -33,7 +33,7 @@ class Project:
     def here(self) -> Here:
         return Here(self.config, b"key", dict(self.environ))
 
-    def changed(self) -> Kind | None:
+    def changed(self) -> FactKind | None:
         found = unchanged(self.facts, self.here())
         return found.kind if found else None
 
@@ -69,16 +69,16 @@ def project(tmp_path: Path) -> Project:
     )
     made = Project(root, config, {"HOME": "/home/jo", "LIMIT": "3", "TERM": "xterm"})
     things = [
-        *((Kind.FILE, str(root / name)) for name in ("pipeline.py", "lib/helper.py", "settings/limits.txt", "settings/absent.txt")),
-        (Kind.NAMES, str(root / "lib")),
-        (Kind.NAMES, str(root / "packages")),
-        (Kind.ENTRIES, str(root / "settings")),
-        *((Kind.TREE, str(root / name)) for name in ("landing", "outside", "expectations", "absent")),
-        (Kind.LOG, str(storage.root / "tables/main/shop/orders")),
-        (Kind.LOG, str(storage.root / "tables/main/shop/orders/_changes")),
-        (Kind.STATE, "checkpoints"),
-        (Kind.STATE, "autoloader"),
-        (Kind.REGISTRY, ""),
+        *((FactKind.FILE, str(root / name)) for name in ("pipeline.py", "lib/helper.py", "settings/limits.txt", "settings/absent.txt")),
+        (FactKind.NAMES, str(root / "lib")),
+        (FactKind.NAMES, str(root / "packages")),
+        (FactKind.ENTRIES, str(root / "settings")),
+        *((FactKind.TREE, str(root / name)) for name in ("landing", "outside", "expectations", "absent")),
+        (FactKind.LOG, str(storage.root / "tables/main/shop/orders")),
+        (FactKind.LOG, str(storage.root / "tables/main/shop/orders/_changes")),
+        (FactKind.STATE, "checkpoints"),
+        (FactKind.STATE, "autoloader"),
+        (FactKind.REGISTRY, ""),
     ]
     made.facts = (*of_process(made.here()), *looked_up(made.here(), things))
     return made
@@ -121,45 +121,45 @@ def storage_file(name: str, text: str) -> Callable[[Project], object]:
     return lambda project: write(project.root / ".lakelet" / name, text)
 
 
-CHANGES: dict[str, tuple[Kind, Callable[[Project], object]]] = {
-    "source file": (Kind.FILE, lambda p: write(p.root / "pipeline.py", "x = 1")),
-    "source file, same size and time": (Kind.FILE, same_size_and_time),
-    "source file gone": (Kind.FILE, lambda p: (p.root / "pipeline.py").unlink()),
-    "another source file": (Kind.CONFIGURATION, lambda p: config(p, files=(*p.config.files, p.root / "b.py"))),
-    "helper module replaced": (Kind.FILE, another_inode),
-    "module that hides another": (Kind.NAMES, lambda p: write(p.root / "lib/yaml.py", "")),
+CHANGES: dict[str, tuple[FactKind, Callable[[Project], object]]] = {
+    "source file": (FactKind.FILE, lambda p: write(p.root / "pipeline.py", "x = 1")),
+    "source file, same size and time": (FactKind.FILE, same_size_and_time),
+    "source file gone": (FactKind.FILE, lambda p: (p.root / "pipeline.py").unlink()),
+    "another source file": (FactKind.CONFIGURATION, lambda p: config(p, files=(*p.config.files, p.root / "b.py"))),
+    "helper module replaced": (FactKind.FILE, another_inode),
+    "module that hides another": (FactKind.NAMES, lambda p: write(p.root / "lib/yaml.py", "")),
     "package in another version": (
-        Kind.NAMES,
+        FactKind.NAMES,
         lambda p: (p.root / "packages/tool-1.0.dist-info").rename(p.root / "packages/tool-1.1.dist-info"),
     ),
-    "file opened while loading": (Kind.FILE, lambda p: write(p.root / "settings/limits.txt", "4")),
-    "file that was not there": (Kind.FILE, lambda p: write(p.root / "settings/absent.txt", "")),
-    "file in a listed folder": (Kind.ENTRIES, lambda p: write(p.root / "settings/more.txt", "")),
-    "parameter": (Kind.CONFIGURATION, lambda p: config(p, parameters={"landing": "b", "password": "secret"})),
-    "secret parameter": (Kind.CONFIGURATION, lambda p: config(p, parameters={"landing": "a", "password": "other"})),
-    "deployment target": (Kind.CONFIGURATION, lambda p: config(p, target="prod")),
-    "schema": (Kind.CONFIGURATION, lambda p: config(p, namespace=Namespace("main", "other"))),
-    "master": (Kind.CONFIGURATION, lambda p: config(p, master="local[1]")),
-    "variable": (Kind.VARIABLE, lambda p: p.environ.update(LIMIT="4")),
-    "another variable": (Kind.VARIABLES, lambda p: p.environ.update(LAKELET_SECRET_A_B="x")),
-    "variable gone": (Kind.VARIABLES, lambda p: p.environ.pop("LIMIT")),
-    "new file to load": (Kind.TREE, lambda p: write(p.root / "landing/2026/b.json", "")),
-    "longer file to load": (Kind.TREE, lambda p: write(p.root / "landing/2026/a.json", "longer than it was")),
-    "file to load gone": (Kind.TREE, lambda p: (p.root / "landing/2026/a.json").unlink()),
-    "folder to load gone": (Kind.TREE, lambda p: shutil.rmtree(p.root / "landing")),
-    "table from outside": (Kind.TREE, lambda p: write(p.root / "outside/part2.csv", "1")),
-    "rule file": (Kind.TREE, lambda p: write(p.root / "expectations/orders.yml", "rules: []")),
-    "folder that was not there": (Kind.TREE, lambda p: (p.root / "absent").mkdir()),
-    "version of a table": (Kind.LOG, storage_file(f"tables/main/shop/orders/_delta_log/{3:020d}.json", "3")),
-    "table made again": (Kind.LOG, made_again),
-    "table gone": (Kind.LOG, lambda p: shutil.rmtree(p.root / ".lakelet/tables")),
-    "state of a change table": (Kind.LOG, storage_file(f"tables/main/shop/orders/_changes/_delta_log/{0:020d}.json", "")),
-    "checkpoint": (Kind.STATE, storage_file("checkpoints/main/shop/orders/orders/0/offsets/1", "v1")),
-    "checkpoint gone": (Kind.STATE, lambda p: shutil.rmtree(p.root / ".lakelet/checkpoints")),
-    "known files": (Kind.STATE, storage_file("autoloader/main/shop/orders/orders/0/0/ledger/1.parquet", "")),
-    "registry": (Kind.REGISTRY, lambda p: registered(p, pipeline_id="q")),
-    "update that failed": (Kind.REGISTRY, lambda p: registered(p, last_update=LastUpdate("2", "2026-01-02", clean=False))),
-    "damaged registry": (Kind.REGISTRY, storage_file("system/registry.json", "{")),
+    "file opened while loading": (FactKind.FILE, lambda p: write(p.root / "settings/limits.txt", "4")),
+    "file that was not there": (FactKind.FILE, lambda p: write(p.root / "settings/absent.txt", "")),
+    "file in a listed folder": (FactKind.ENTRIES, lambda p: write(p.root / "settings/more.txt", "")),
+    "parameter": (FactKind.CONFIGURATION, lambda p: config(p, parameters={"landing": "b", "password": "secret"})),
+    "secret parameter": (FactKind.CONFIGURATION, lambda p: config(p, parameters={"landing": "a", "password": "other"})),
+    "deployment target": (FactKind.CONFIGURATION, lambda p: config(p, target="prod")),
+    "schema": (FactKind.CONFIGURATION, lambda p: config(p, namespace=Namespace("main", "other"))),
+    "master": (FactKind.CONFIGURATION, lambda p: config(p, master="local[1]")),
+    "variable": (FactKind.VARIABLE, lambda p: p.environ.update(LIMIT="4")),
+    "another variable": (FactKind.VARIABLES, lambda p: p.environ.update(LAKELET_SECRET_A_B="x")),
+    "variable gone": (FactKind.VARIABLES, lambda p: p.environ.pop("LIMIT")),
+    "new file to load": (FactKind.TREE, lambda p: write(p.root / "landing/2026/b.json", "")),
+    "longer file to load": (FactKind.TREE, lambda p: write(p.root / "landing/2026/a.json", "longer than it was")),
+    "file to load gone": (FactKind.TREE, lambda p: (p.root / "landing/2026/a.json").unlink()),
+    "folder to load gone": (FactKind.TREE, lambda p: shutil.rmtree(p.root / "landing")),
+    "table from outside": (FactKind.TREE, lambda p: write(p.root / "outside/part2.csv", "1")),
+    "rule file": (FactKind.TREE, lambda p: write(p.root / "expectations/orders.yml", "rules: []")),
+    "folder that was not there": (FactKind.TREE, lambda p: (p.root / "absent").mkdir()),
+    "version of a table": (FactKind.LOG, storage_file(f"tables/main/shop/orders/_delta_log/{3:020d}.json", "3")),
+    "table made again": (FactKind.LOG, made_again),
+    "table gone": (FactKind.LOG, lambda p: shutil.rmtree(p.root / ".lakelet/tables")),
+    "state of a change table": (FactKind.LOG, storage_file(f"tables/main/shop/orders/_changes/_delta_log/{0:020d}.json", "")),
+    "checkpoint": (FactKind.STATE, storage_file("checkpoints/main/shop/orders/orders/0/offsets/1", "v1")),
+    "checkpoint gone": (FactKind.STATE, lambda p: shutil.rmtree(p.root / ".lakelet/checkpoints")),
+    "known files": (FactKind.STATE, storage_file("autoloader/main/shop/orders/orders/0/0/ledger/1.parquet", "")),
+    "registry": (FactKind.REGISTRY, lambda p: registered(p, pipeline_id="q")),
+    "update that failed": (FactKind.REGISTRY, lambda p: registered(p, last_update=LastUpdate("2", "2026-01-02", clean=False))),
+    "damaged registry": (FactKind.REGISTRY, storage_file("system/registry.json", "{")),
 }
 
 
@@ -218,10 +218,10 @@ def test_another_process_is_noticed(project: Project, name: str, monkeypatch: py
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     else:
         monkeypatch.setenv("LOGNAME", "somebody")
-    assert unchanged(project.facts, project.here()) == replace_name(Kind.PROCESS, name)
+    assert unchanged(project.facts, project.here()) == replace_name(FactKind.PROCESS, name)
 
 
-def replace_name(kind: Kind, name: str) -> object:
+def replace_name(kind: FactKind, name: str) -> object:
     from lakelet.update.idle.facts import Reason
 
     return Reason(kind, name)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.language.model import Kind as DatasetKind
+from lakelet.language.model import Kind
 from lakelet.plan.decisions import Step, Strategy
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import Storage
-from lakelet.update.idle.facts import Fact, Kind
+from lakelet.update.idle.facts import Fact, FactKind
 from lakelet.update.idle.record import STAND_IN, IdleRecord, doubt_json, for_update, load_record, names_stand_in, remove_record, save_record
 
 ORIGIN = Origin("p", "shop", STAND_IN, "main.shop.orders", "orders", "f")
@@ -24,8 +24,8 @@ LISTED = Event(
     {EventType.OPERATION_PROGRESS: {"duration_ms": 900, "auto_loader_details": {"source_path": "/landing/*.json"}}},
     level=Level.WARN,
 )
-STEP = Step("main.shop.orders", DatasetKind.STREAMING_TABLE, "orders", Strategy.SKIP, "it has no new file", ("main.shop.raw",), ())
-RECORD = IdleRecord(b"key", (Fact(Kind.FILE, "/a", "1"),), (PROGRESS, LISTED), (STEP,))
+STEP = Step("main.shop.orders", Kind.STREAMING_TABLE, "orders", Strategy.SKIP, "it has no new file", ("main.shop.raw",), ())
+RECORD = IdleRecord(b"key", (Fact(FactKind.FILE, "/a", "1"),), (PROGRESS, LISTED), (STEP,))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.base.errors import CODES, LakeletError
 from lakelet.config.update_config import load_config
-from lakelet.update.executor import Outcome, RetryAfter, execute, flow_threads
+from lakelet.update.executor import ItemOutcome, RetryAfter, execute, flow_threads
 from lakelet.update.retries import SETTLED, UNLIMITED, Retries
 
 LOST = LakeletError("FLOW_FAILED", "the network was away")
@@ -94,7 +94,7 @@ def test_an_item_that_is_to_be_tried_again_leaves_its_worker_to_others_and_holds
     inputs = {"a": [], "below": ["a"], "x": [], "y": [], "z": []}
     outcomes = execute(list(inputs), inputs, work, skipped=lambda *_: None, pool=flow_threads(1))
     assert log == ["a", "x", "y", "z", "a", "a", "below"]
-    assert outcomes == {item: Outcome(True) for item in inputs}
+    assert outcomes == {item: ItemOutcome(True) for item in inputs}
 
 
 def test_an_item_that_fails_in_the_end_skips_what_is_below():

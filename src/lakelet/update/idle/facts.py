@@ -34,7 +34,7 @@ UNKNOWN = (OSError, ValueError, LookupError, RecursionError)
 """Raised where a signature cannot be taken: the working folder is gone, the user has no name, folders are nested too deep."""
 
 
-class Kind(TextEnum):
+class FactKind(TextEnum):
     """Kinds of things, in the order in which they are compared: cheap ones first."""
 
     CONFIGURATION = "the configuration"
@@ -54,7 +54,7 @@ class Kind(TextEnum):
 class Fact:
     """One thing and its signature (`value`)."""
 
-    kind: Kind
+    kind: FactKind
     name: str
     value: str
 
@@ -63,7 +63,7 @@ class Fact:
 class Reason:
     """The first thing that changed, for which an update starts Spark."""
 
-    kind: Kind
+    kind: FactKind
     name: str
 
     def __str__(self) -> str:
@@ -73,10 +73,10 @@ class Reason:
 class World(Protocol):
     """Source of signatures."""
 
-    def value(self, kind: Kind, name: str) -> str:
+    def value(self, kind: FactKind, name: str) -> str:
         """Return the current signature of a thing."""
 
-    def names(self, kind: Kind) -> Iterable[str]:
+    def names(self, kind: FactKind) -> Iterable[str]:
         """Return the names of all things of a kind that is compared as a whole: environment variables."""
 
 
@@ -96,11 +96,11 @@ class Here:
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     """Seconds that listing each tree of files took, by its path."""
 
-    def value(self, kind: Kind, name: str) -> str:
+    def value(self, kind: FactKind, name: str) -> str:
         return _VALUES[kind](self, name)
 
-    def names(self, kind: Kind) -> Iterator[str]:
-        return (name for name in sorted(self.environ) if kind is Kind.VARIABLE and name not in VOLATILE)
+    def names(self, kind: FactKind) -> Iterator[str]:
+        return (name for name in sorted(self.environ) if kind is FactKind.VARIABLE and name not in VOLATILE)
 
     @property
     def storage(self) -> Path:
@@ -150,31 +150,33 @@ _PROCESS: Mapping[str, Callable[[], object]] = {
     "user": lambda: (os.getuid() if hasattr(os, "getuid") else None, getpass.getuser()),
 }
 
-_VALUES: Mapping[Kind, Callable[[Here, str], str]] = {
-    Kind.CONFIGURATION: lambda here, _: signatures.digest(here.config, here.key),
-    Kind.PROCESS: lambda here, name: _process(name),
-    Kind.VARIABLES: lambda here, _: signatures.digest(list(here.names(Kind.VARIABLE)), here.key),
-    Kind.VARIABLE: Here._variable,
-    Kind.REGISTRY: Here._registry,
-    Kind.FILE: lambda here, name: signatures.of_file(name),
-    Kind.NAMES: lambda here, name: signatures.of_names(name),
-    Kind.ENTRIES: lambda here, name: signatures.of_entries(name),
-    Kind.LOG: lambda here, name: signatures.of_log(name),
-    Kind.STATE: Here._state,
-    Kind.TREE: Here._tree,
+_VALUES: Mapping[FactKind, Callable[[Here, str], str]] = {
+    FactKind.CONFIGURATION: lambda here, _: signatures.digest(here.config, here.key),
+    FactKind.PROCESS: lambda here, name: _process(name),
+    FactKind.VARIABLES: lambda here, _: signatures.digest(list(here.names(FactKind.VARIABLE)), here.key),
+    FactKind.VARIABLE: Here._variable,
+    FactKind.REGISTRY: Here._registry,
+    FactKind.FILE: lambda here, name: signatures.of_file(name),
+    FactKind.NAMES: lambda here, name: signatures.of_names(name),
+    FactKind.ENTRIES: lambda here, name: signatures.of_entries(name),
+    FactKind.LOG: lambda here, name: signatures.of_log(name),
+    FactKind.STATE: Here._state,
+    FactKind.TREE: Here._tree,
 }
 
 
-def looked_up(world: World, things: Iterable[tuple[Kind, str]]) -> tuple[Fact, ...]:
+def looked_up(world: World, things: Iterable[tuple[FactKind, str]]) -> tuple[Fact, ...]:
     """Return the current facts about some things, each once, in the order of the kinds."""
-    order = list(Kind)
+    order = list(FactKind)
     return tuple(Fact(kind, name, world.value(kind, name)) for kind, name in sorted(set(things), key=lambda t: (order.index(t[0]), t[1])))
 
 
 def of_process(world: World) -> tuple[Fact, ...]:
     """Return the facts that are fixed when a process starts: configuration, interpreter, folder, user, and environment."""
-    variables = [(Kind.VARIABLE, name) for name in world.names(Kind.VARIABLE)]
-    return looked_up(world, [(Kind.CONFIGURATION, ""), *((Kind.PROCESS, name) for name in _PROCESS), (Kind.VARIABLES, ""), *variables])
+    variables = [(FactKind.VARIABLE, name) for name in world.names(FactKind.VARIABLE)]
+    return looked_up(
+        world, [(FactKind.CONFIGURATION, ""), *((FactKind.PROCESS, name) for name in _PROCESS), (FactKind.VARIABLES, ""), *variables]
+    )
 
 
 def unchanged(facts: Iterable[Fact], world: World) -> Reason | None:
@@ -189,4 +191,4 @@ def unchanged(facts: Iterable[Fact], world: World) -> Reason | None:
     return None
 
 
-__all__ = ["UNKNOWN", "Fact", "Here", "Kind", "Reason", "World", "looked_up", "of_process", "unchanged"]
+__all__ = ["UNKNOWN", "Fact", "FactKind", "Here", "Reason", "World", "looked_up", "of_process", "unchanged"]

@@ -12,12 +12,12 @@ from typing import Any
 
 from lakelet.base.version import VERSION
 from lakelet.files.durable import write_atomically
-from lakelet.language.model import Kind as DatasetKind
+from lakelet.language.model import Kind
 from lakelet.plan.decisions import Step, Strategy
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import Storage
-from lakelet.update.idle.facts import Fact, Kind
+from lakelet.update.idle.facts import Fact, FactKind
 
 FORMAT = 1
 FILE = "idle.json"
@@ -66,7 +66,7 @@ class IdleRecord:
                 return None
             return cls(
                 bytes.fromhex(data["key"]),
-                tuple(Fact(Kind[kind], name, value) for kind, name, value in data["facts"]),
+                tuple(Fact(FactKind[kind], name, value) for kind, name, value in data["facts"]),
                 tuple(map(_event, data["events"])),
                 tuple(map(_step, data["steps"])),
             )
@@ -149,7 +149,7 @@ def _event(stored: Mapping[str, Any]) -> Event:
 
 def _step(stored: Mapping[str, Any]) -> Step:
     lists = {name: tuple(stored[name]) for name in ("inputs", "transforms")}
-    return Step(**{**stored, **lists, "kind": DatasetKind(stored["kind"]), "strategy": Strategy(stored["strategy"])})
+    return Step(**{**stored, **lists, "kind": Kind(stored["kind"]), "strategy": Strategy(stored["strategy"])})
 
 
 __all__ = [

@@ -21,7 +21,7 @@ from lakelet.files.reads import Access
 from lakelet.files.remote import scheme_of
 from lakelet.flows.context import FlowRun
 from lakelet.flows.environment import UpdateMemory
-from lakelet.language.model import Kind as DatasetKind
+from lakelet.language.model import Kind
 from lakelet.language.sinks import HANDLER
 from lakelet.plan.decisions import Step, Strategy
 from lakelet.quality.validation import is_fresh
@@ -31,7 +31,7 @@ from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.root import INTERNAL, Storage
 from lakelet.update.idle import facts
 from lakelet.update.idle.doubts import HARMLESS, SPARK, doubts_of, is_plain, is_standard
-from lakelet.update.idle.facts import Fact, Kind
+from lakelet.update.idle.facts import Fact, FactKind
 from lakelet.update.idle.record import STAND_IN, IdleRecord, doubt_json, names_stand_in, record_file, remove_record, save_record
 from lakelet.update.idle.recording_begun import Recording
 from lakelet.update.initialization import report_notices, report_plan, report_start
@@ -43,7 +43,7 @@ _AGING = ("cleansource", "maxfileage")
 """Options of cloudFiles with which a source has work to do only because time passes."""
 _KNOWN_SINKS = frozenset({"delta", "kafka", HANDLER})
 """Sinks for which the checkpoint alone says whether there are rows to send."""
-_ACCESS = {Access.FILE: Kind.FILE, Access.NAMES: Kind.NAMES, Access.ENTRIES: Kind.ENTRIES}
+_ACCESS = {Access.FILE: FactKind.FILE, Access.NAMES: FactKind.NAMES, Access.ENTRIES: FactKind.ENTRIES}
 
 
 class _Doubt(Exception):
@@ -90,16 +90,16 @@ def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Flo
     trees = tuple(dict.fromkeys(_trees(opened, everything)))
     below = tuple(tree + os.sep for tree in trees)
     found = {(_ACCESS[access], path): value for (access, path), value in recording.reads.found.items()}
-    files = {path for (kind, path), value in found.items() if kind is Kind.FILE and _is_file(value)}
+    files = {path for (kind, path), value in found.items() if kind is FactKind.FILE and _is_file(value)}
     noted = {(kind, path): value for (kind, path), value in found.items() if not f"{path}/".startswith(below)}
     modules = set(_modules(opened)) - {path for _, path in noted}
     for path in files | modules:
         if signatures.is_newer(path, recording.moment):
             raise _Doubt(f"{path} has changed since the update began, or as it did")
     yield from (Fact(kind, path, value) for (kind, path), value in noted.items())
-    installed = [(Kind.NAMES, path) for path in _installed()]
+    installed = [(FactKind.NAMES, path) for path in _installed()]
     yield from facts.looked_up(
-        recording.here, [*((Kind.FILE, path) for path in modules), *installed, *((Kind.TREE, tree) for tree in trees)]
+        recording.here, [*((FactKind.FILE, path) for path in modules), *installed, *((FactKind.TREE, tree) for tree in trees)]
     )
 
 
@@ -151,7 +151,7 @@ def _of_table(task: FlowTask, run: FlowRun, storage: Storage, *, ran: bool) -> I
     stored = storage.registry().datasets.get(task.target)
     if stored is None or stored.described != run.description():
         yield f"{task.target} is not described as declared yet"
-    elif ran and task.kind is DatasetKind.STREAMING_TABLE and stored.columns != run.analyzed.schema.json():
+    elif ran and task.kind is Kind.STREAMING_TABLE and stored.columns != run.analyzed.schema.json():
         yield f"{task.target} has other columns than it was analysed with"
 
 
@@ -190,20 +190,20 @@ def _imported_by(files: Sequence[str], helpers: Iterable[str]) -> Iterator[str]:
 # --- facts --------------------------------------------------------------------------------------------------------------------------------
 
 
-def _stored(opened: OpenedPipeline) -> Iterator[tuple[Kind, str]]:
+def _stored(opened: OpenedPipeline) -> Iterator[tuple[FactKind, str]]:
     """Yield the parts of the storage: registry, logs of all tables, state of flows and sources, small files. Raises _Doubt."""
-    yield Kind.REGISTRY, ""
-    yield Kind.STATE, "checkpoints"
-    yield Kind.STATE, "autoloader"
+    yield FactKind.REGISTRY, ""
+    yield FactKind.STATE, "checkpoints"
+    yield FactKind.STATE, "autoloader"
     for dataset in opened.storage.registry().datasets.values():
         table = opened.storage.at(dataset.path)
         if not isinstance(table, Path):
             raise _Doubt(f"{dataset.name} does not lie on this machine")
-        yield Kind.LOG, str(table)
-        yield Kind.LOG, str(table / INTERNAL)
+        yield FactKind.LOG, str(table)
+        yield FactKind.LOG, str(table / INTERNAL)
     for file in opened.storage.system.glob("*.json"):
         if not file.name.startswith(("registry", "lease-", "idle")):
-            yield Kind.FILE, str(file)
+            yield FactKind.FILE, str(file)
 
 
 def _trees(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> Iterator[str]:

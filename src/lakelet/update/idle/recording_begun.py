@@ -17,7 +17,7 @@ from lakelet.files.scratch import process_folder
 from lakelet.quality.files import FOLDER as RULES
 from lakelet.spark.launch.environment import cache_folder, configuration_folders, spark_home
 from lakelet.update.idle import facts
-from lakelet.update.idle.facts import Fact, Here, Kind
+from lakelet.update.idle.facts import Fact, FactKind, Here
 
 _START_TICKS = 19  # in /proc/self/stat after the name of the program: field 22
 _CLOCK_TICK = 0.02  # seconds; the clocks of processes and of file systems move in steps of a hundredth
@@ -51,8 +51,8 @@ class Recording:
             return None
         here = Here(config, os.urandom(16), dict(os.environ))
         own = (os.path.abspath(config.storage), str(cache_folder()))
-        trees = [(Kind.TREE, tree) for tree in _declared_trees(config)]
-        folders = [(Kind.NAMES, folder) for folder in _import_folders(config)]
+        trees = [(FactKind.TREE, tree) for tree in _declared_trees(config)]
+        folders = [(FactKind.NAMES, folder) for folder in _import_folders(config)]
         try:
             start = (*facts.of_process(here), *facts.looked_up(here, [*trees, *folders]))
         except facts.UNKNOWN:
