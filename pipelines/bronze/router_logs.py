@@ -32,8 +32,8 @@ def router_logs_raw():
 
 
 @dlt.table(comment="Lines of router_logs_raw that are no log entry.", table_properties={"quality": "bronze"})
-def router_logs_quarantine():
-    return quarantined(spark.readStream.table("router_logs_raw"))
+def unparsed_lines():
+    return unparsed(spark.readStream.table("router_logs_raw"))
 
 
 @dlt.table(
@@ -52,7 +52,7 @@ def parsed(raw: DataFrame) -> DataFrame:
     return raw.where(PARSED)
 
 
-def quarantined(raw: DataFrame) -> DataFrame:
+def unparsed(raw: DataFrame) -> DataFrame:
     """The rows that `parsed` leaves out, with the text of the line where the line itself was broken."""
     broken = ~F.coalesce(F.expr(PARSED), F.lit(False))
     return raw.where(broken).select("source_file", F.get_json_object("_rescued_data", "$._corrupt_record").alias("raw_line"))

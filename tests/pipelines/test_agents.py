@@ -22,7 +22,7 @@ def test_team_daily_counts_work_for_the_team_at_the_end_of_the_day(spark, load_p
         "agents_history": spark.createDataFrame(versions, "agent_id STRING, team STRING, __START_AT TIMESTAMP, __END_AT TIMESTAMP"),
         "agents": spark.createDataFrame([("a",), ("c",)], "agent_id STRING"),
     }
-    found = load_pipeline("pipelines/gold/teams.py", inputs=tables)["team_daily"]()
+    found = load_pipeline("pipelines/gold/teams.sql", inputs=tables)["team_daily"]()
     assert found.columns == ["day", "team", "agents", "agents_employed", "conversations_closed", "messages_sent"]
     assert sorted(map(tuple, found.collect()), key=repr) == sorted(
         [(date(2026, 2, 28), None, 1, 1, 1, 1), (DAY, None, 2, 0, 1, 4), (DAY, "sales", 1, 1, 2, 5)], key=repr
@@ -41,5 +41,5 @@ def test_a_version_that_ends_at_midnight_was_the_team_of_that_day(spark, load_pi
         ),
         "agents": spark.createDataFrame([("a",)], "agent_id STRING"),
     }
-    found = load_pipeline("pipelines/gold/teams.py", inputs=tables)["team_daily"]()
+    found = load_pipeline("pipelines/gold/teams.sql", inputs=tables)["team_daily"]()
     assert [row.team for row in found.collect()] == ["billing"]

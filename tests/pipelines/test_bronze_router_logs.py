@@ -36,7 +36,7 @@ def test_quarantine_holds_what_is_no_entry_with_the_broken_text(spark, load_pipe
     p = load_pipeline(FILE, inputs={"router_logs_raw": raw})
 
     expected = spark.createDataFrame([("a.json", '{"insertId":"i9","times'), ("a.json", None)], "source_file STRING, raw_line STRING")
-    assert_df_equality(p["router_logs_quarantine"](), expected, ignore_row_order=True)
+    assert_df_equality(p["unparsed_lines"](), expected, ignore_row_order=True)
 
 
 def test_a_redelivered_entry_is_there_once_and_broken_lines_are_not(spark, load_pipeline):
@@ -75,4 +75,4 @@ def test_layout_and_rules_of_the_bronze_tables(load_pipeline):
         "has_event_type": "drop",
     }
     assert p.expectations["router_logs_raw"]["parsed"].text == "insertId IS NOT NULL AND timestamp IS NOT NULL"
-    assert p.expectations["router_logs_quarantine"] == {}
+    assert p.expectations["unparsed_lines"] == {}

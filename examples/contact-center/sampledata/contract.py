@@ -12,7 +12,7 @@ Type = Literal["STRING", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "DATE", "ST
 Columns = Mapping[str, Type]
 Row = Mapping[str, Any]
 
-RAW, QUARANTINE, LOGS = "router_logs_raw", "router_logs_quarantine", "router_logs"
+RAW, QUARANTINE, LOGS = "router_logs_raw", "unparsed_lines", "router_logs"
 WATERMARK_MICROS = 12 * 3600 * 1_000_000
 
 # A STRUCT is compared by presence only: what is in it comes back in the silver tables.

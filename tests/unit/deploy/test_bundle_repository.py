@@ -20,7 +20,7 @@ def test_the_bundle_is_valid_for_every_target(target: str) -> None:
     desired = state(target)
     assert (desired.bundle, desired.target, desired.development) == ("lakelet", target, target == "dev")
     assert ResourceKey.parse("pipelines.system_a") in {resource.key for resource in desired.resources}
-    assert {"pipelines/silver/event_table.py", "expectations/events.yml"} <= {file.path for file in desired.files}
+    assert {"pipelines/silver/event_rows.py", "expectations/events.yml"} <= {file.path for file in desired.files}
 
 
 def test_a_development_deployment_carries_its_users_name() -> None:

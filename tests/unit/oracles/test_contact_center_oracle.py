@@ -214,7 +214,7 @@ def test_bronze_facts(sample: Path) -> None:
 
 
 def test_quarantine_holds_the_broken_line(sample: Path) -> None:
-    assert rows(sample, 2, "router_logs_quarantine") == [("drop_001-part-000.json", BROKEN)]
+    assert rows(sample, 2, "unparsed_lines") == [("drop_001-part-000.json", BROKEN)]
 
 
 def test_expectation_counts_after_the_first_drop(sample: Path) -> None:
@@ -288,7 +288,7 @@ def test_within_one_drop_nothing_is_behind_the_watermark(tmp_path: Path) -> None
 def test_valid_json_without_an_id_is_quarantined_without_text(tmp_path: Path) -> None:
     land(tmp_path, 1, '{"timestamp":"2026-03-01T08:00:00.000Z","jsonPayload":{}}', "[1]", "", '{"insertId":"x","timestamp":"soon"}')
     write_expected(tmp_path)
-    assert [row[1] for row in rows(tmp_path, 1, "router_logs_quarantine")] == [None, "[1]", None]
+    assert [row[1] for row in rows(tmp_path, 1, "unparsed_lines")] == [None, "[1]", None]
     assert expected_counts(tmp_path).lines == 3
 
 
