@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from textwrap import dedent
 
@@ -13,6 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import load_config
 from lakelet.inspection.inspector import list_tables, read_rows, run_sql
 from lakelet.pipeline import Pipeline
+from lakelet.storage.root import FORMAT
 
 TABLE = """
     import dlt
@@ -130,19 +130,15 @@ def test_a_part_of_a_pipeline_leaves_the_other_tables_as_they_are(folder):
     assert folder.active() == {"a": True}
 
 
-def test_a_storage_of_an_older_lakelet_opens_and_goes_on(folder):
-    """The registry of format 1 has neither pipelines nor owners."""
-    folder.write(**{"one.py": TABLE.format(name="raw", rows=3), "two.py": TABLE.format(name="raw", rows=9)})
+@pytest.mark.parametrize("other", [-1, 1])
+def test_an_update_refuses_a_storage_of_another_format_and_leaves_it_as_it_is(folder, other):
+    folder.write(**{"one.py": TABLE.format(name="raw", rows=3)})
     folder.run("one.py")
     file = folder.storage / "system/registry.json"
-    old = json.loads(file.read_text())
-    del old["pipelines"]
-    for stored in old["datasets"].values():
-        del stored["owner"]
-    file.write_text(json.dumps({**old, "format": 1}))
-    shutil.copytree(folder.root, folder.root.parent / "copy")
-    folder.run("one.py")
-    assert folder.refused("two.py").code == "TABLE_OWNED"
-    other = Folder(folder.root.parent / "copy", folder.spark)
-    other.run("two.py")
-    assert other.rows("raw") == 9
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT + other}))
+    before = file.read_text()
+    with pytest.raises(LakeletError) as refused:
+        folder.run("one.py")
+    assert refused.value.code == "FORMAT_UNKNOWN"
+    assert f"format {FORMAT + other}; this Lakelet reads format {FORMAT}" in refused.value.what
+    assert file.read_text() == before

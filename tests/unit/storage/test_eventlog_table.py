@@ -46,7 +46,6 @@ def events(tmp_path: Path) -> Path:
 
 
 def test_a_log_that_delta_rs_made_goes_on(events):
-    """Storages of an older Lakelet."""
     events.mkdir(parents=True)
     write_deltalake(str(events), pa.Table.from_pylist([event_row(event(1))], schema=SCHEMA))
     append(events, [event(2)])
