@@ -268,7 +268,9 @@ def test_a_body_that_is_not_json_is_400(workspace: Workspace) -> None:
 
 def test_fifty_requests_do_not_wait_for_delayed_acknowledgements(workspace: Workspace, client: Client) -> None:
     api = client()
-    before = time.monotonic()
+    seconds = []
     for number in range(50):
+        before = time.monotonic()
         api.workspace.upload(f"{HOME}/{number}.py", b"1" * 1000, format=ImportFormat.AUTO)
-    assert time.monotonic() - before < 50 * 0.03
+        seconds.append(time.monotonic() - before)
+    assert sorted(seconds)[5] < 0.03  # an acknowledgement is delayed by 40 ms, of each request; other work delays some of them

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -171,9 +170,7 @@ def test_without_great_expectations_a_project_has_no_check_that_cannot_be_made(
 
 
 def test_the_help_of_new_loads_nothing_heavy() -> None:
-    started = time.monotonic()
     heavy = "print(sorted({'pyspark', 'deltalake', 'pandas'} & {*sys.modules}))"
     code = f"import sys; from lakelet.cli.main import main; main(['new', '--help']); {heavy}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-    assert time.monotonic() - started < 20

@@ -87,10 +87,8 @@ def test_two_quick_interrupts_are_one() -> None:
 
 
 def test_an_interrupt_of_somebody_who_waited_ends_the_process_at_once() -> None:
-    began = time.monotonic()
     ended = program(STOPPED_IN_ORDER.format(50), interrupts=(0.2, 2.5))
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
-    assert time.monotonic() - began < 30
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")  # `in order` would have been said after 50 seconds
 
 
 def test_a_thread_of_the_pipelines_code_does_not_keep_the_process_alive() -> None:
