@@ -12,7 +12,7 @@
 	test-conformance lint docs sample constraints clean
 
 # The parts of CI, each a target of this file with its cap in minutes. `.ci/run` runs them in this order, .github/workflows/ci.yml as jobs.
-CI_PARTS = doctor:8 lint:5 test-oldest:6 test:12 test-crash:18 test-long-changes:9 test-long-others:20 test-browser:5 test-conformance:6
+CI_PARTS = doctor:6 lint:5 test-oldest:5 test:13 test-crash:20 test-long-changes:9 test-long-others:20 test-browser:5 test-conformance:6
 LAKELET = .venv/bin/lakelet
 PYTHON = .venv/bin/python
 ROWS = 20000

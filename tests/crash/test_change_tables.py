@@ -144,7 +144,7 @@ def second_beliefs_landed(project: Project) -> None:
 BELIEVING = Scenario(second_beliefs_landed, ("batch.files_written", "changes.merged", "changes.mirrored", "flow.drained"))
 
 
-@pytest.mark.in_ci("changes.merged")
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", BELIEVING.points)
 def test_beliefs_of_an_update_that_died_there_are_added_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(BELIEVING, failpoint)

@@ -48,7 +48,7 @@ def test_what_others_wrote_is_taken_over_once_though_the_update_died_there(failp
     check(deaths.left_at(TAKING_OVER, failpoint))
 
 
-@pytest.mark.in_ci("changes.merged")
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["changes.merged", "changes.merged@2"])
 def test_what_others_wrote_after_an_update_died_between_the_two_logs_is_kept(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(SECOND_UPDATE, failpoint)

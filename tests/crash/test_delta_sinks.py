@@ -59,7 +59,7 @@ def first_update(project: Project) -> None:
 FIRST_UPDATE = Scenario(first_update, POINTS)
 
 
-@pytest.mark.in_ci("batch.started@2", "batch.committed")
+@pytest.mark.in_ci("batch.committed")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_rows_of_an_update_that_died_there_are_sent_once(failpoint: str, deaths: Deaths, spark: Any) -> None:
     project = deaths.left_at(FIRST_UPDATE, failpoint)

@@ -17,6 +17,7 @@ from tests.factory_example import FactoryExample
 KILLED_AT = ("batch.files_written", "batch.committed", "view.committed")
 
 
+@pytest.mark.slow
 def test_an_update_of_the_factory_example_that_was_killed_is_finished_by_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:

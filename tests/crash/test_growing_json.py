@@ -33,7 +33,7 @@ FIRST = Scenario(empty, ("schema_log.before@2", "schema_log.written@2", *POINTS[
 LATER = Scenario(grown, POINTS)
 
 
-@pytest.mark.in_ci("schema_log.written@2")
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", FIRST.points)
 def test_JC3_the_first_texts_are_there_once_after_a_death(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(FIRST, failpoint)
@@ -41,7 +41,7 @@ def test_JC3_the_first_texts_are_there_once_after_a_death(failpoint: str, deaths
     assert project.rows("parsed", "id", "name", "_rescued_data") == [(1, None, None), (2, "b", None)]
 
 
-@pytest.mark.in_ci("schema_log.written", "batch.committed")
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", LATER.points)
 def test_JC3_new_fields_are_there_once_after_a_death(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(LATER, failpoint)

@@ -101,7 +101,7 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> tuple[FactoryExample, Mapp
     return example, {**found, BEFORE_COMPACTION_IS_COMMITTED: found["upkeep.compacted"]}
 
 
-@pytest.mark.in_ci("batch.committed@5", KILLED, *IN_A_PAUSE)
+@pytest.mark.in_ci("batch.committed@5", *IN_A_PAUSE)
 @pytest.mark.parametrize("moment", [*IN_A_ROUND, KILLED, *IN_A_PAUSE, BEFORE_COMPACTION_IS_COMMITTED])
 def test_a_continuous_update_that_died_after_its_first_round_is_finished_by_the_next_update(
     moment: str, dead: tuple[FactoryExample, Mapping[str, Path]], monkeypatch: pytest.MonkeyPatch, spark: Any

@@ -17,7 +17,7 @@ from tests.spark.conftest import Project
 PARAMETER = {"kind_known"}  # of a view that a new path of the landing folder, a parameter, lets be computed once more
 
 
-@pytest.mark.in_ci("ledger.planned", "batch.files_written", "batch.committed", "flow.drained")
+@pytest.mark.in_ci("ledger.planned", "batch.files_written", "batch.committed")
 @pytest.mark.parametrize("number", range(len(SECOND_UPDATE.points)), ids=SECOND_UPDATE.points)
 def test_an_update_that_died_is_made_good_in_a_renamed_folder_or_a_copy(number: int, deaths: Deaths) -> None:
     left = deaths.left_at(SECOND_UPDATE, SECOND_UPDATE.points[number])

@@ -28,7 +28,7 @@ def first_words_numbered(project: Project) -> None:
 SECOND_UPDATE = Scenario(first_words_numbered, POINTS)
 
 
-@pytest.mark.in_ci("batch.committed@2")
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_rows_of_an_update_that_died_there_are_numbered_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(SECOND_UPDATE, failpoint)

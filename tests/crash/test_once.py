@@ -34,7 +34,7 @@ def first_update(project: Project) -> None:
 FIRST_UPDATE = Scenario(first_update, POINTS)
 
 
-@pytest.mark.in_ci("batch.files_written", "batch.committed")
+@pytest.mark.in_ci("batch.committed")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_the_batch_of_an_update_that_died_there_is_appended_once(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(FIRST_UPDATE, failpoint)

@@ -86,7 +86,7 @@ def updated_and_landed(project: Project) -> None:
 SECOND_UPDATE = Scenario(updated_and_landed, tuple(POINTS))
 
 
-@pytest.mark.in_ci("quarantine.written", "quarantine.committed", "batch.committed", "view.committed")
+@pytest.mark.in_ci("quarantine.written", "quarantine.committed", "view.committed")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_each_row_is_in_one_of_both_tables_after_an_update_that_died_there(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(SECOND_UPDATE, failpoint)
@@ -168,7 +168,7 @@ REFRESH = Scenario(
 )
 
 
-@pytest.mark.in_ci("batch.committed")
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", REFRESH.points)
 def test_a_full_refresh_that_died_there_leaves_no_old_row_in_the_quarantine(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(REFRESH, failpoint)
@@ -185,7 +185,7 @@ def test_a_full_refresh_that_was_killed_between_both_commits_leaves_no_old_row_i
     assert (kept(project), held(project, "rows", "n")) == ([2], [12])
 
 
-@pytest.mark.in_ci(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "stays", "left"), [("10", [1, 1, 3, 4], [11, 30, 40, None]), ("35", [1, 1, 3, 4, 11, 30], [40, None])])
 def test_rows_of_a_batch_that_died_are_held_once_though_its_flow_begins_again(
     limit: str, stays: list[int], left: list[int | None], deaths: Deaths

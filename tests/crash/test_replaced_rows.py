@@ -45,7 +45,7 @@ STREAM = Scenario(first_rows, ("batch.files_written", "batch.committed", "batch.
 PART = Scenario(first_part, ("batch.files_written", "batch.committed", "view.recorded"))
 
 
-@pytest.mark.in_ci("batch.files_written", "batch.committed")
+@pytest.mark.in_ci("batch.committed")
 @pytest.mark.parametrize("failpoint", STREAM.points)
 def test_RP3_rows_of_keys_are_replaced_once_after_a_death(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(STREAM, failpoint)
@@ -54,7 +54,7 @@ def test_RP3_rows_of_keys_are_replaced_once_after_a_death(failpoint: str, deaths
     assert sum(e["num_upserted_rows"] for e in metrics(project)) == 6
 
 
-@pytest.mark.in_ci("batch.committed")
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", PART.points)
 def test_RP3_a_part_is_computed_whole_after_a_death(failpoint: str, deaths: Deaths) -> None:
     project = deaths.left_at(PART, failpoint)

@@ -115,6 +115,7 @@ def test_a_deployment_killed_there_is_finished_by_the_next_one(point, scene, ima
     check(scene, images[1])
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.parametrize("point", [*DEPLOYING, *REPEATED])
 def test_after_a_death_the_bundle_may_be_changed_back(point, scene, images):
     scene.deploy()
@@ -126,6 +127,7 @@ def test_after_a_death_the_bundle_may_be_changed_back(point, scene, images):
     check(scene, images[2])
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.parametrize("point", [point for point in [*DEPLOYING, *REPEATED] if point.partition("@")[0] not in ONLY_LATER])
 def test_the_first_deployment_killed_there_is_finished_by_the_next_one(point, scene, images):
     assert killed(point, scene.deploy)
@@ -146,6 +148,7 @@ def test_two_deaths_in_a_row_with_another_bundle_in_between(points, scene, image
     check(scene, images[1])
 
 
+@pytest.mark.in_ci(every=3)
 @pytest.mark.parametrize("point", [point for point in DEPLOYING if point not in ("deploy.packed", "deploy.forgotten")])
 def test_a_rollback_killed_there_is_finished_when_it_is_asked_for_again(point, scene, images):
     scene.deploy()

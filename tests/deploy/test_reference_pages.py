@@ -94,7 +94,7 @@ def contents(workspace: Workspace, name: str) -> list[str]:
     return [content.decode() for path, content in workspace.files.items() if path.endswith(f"/files/src/{name}")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_step_of_the_page_about_ci_writes_the_plan_and_takes_exit_code_4_as_success(shop: Path, workspace: Workspace) -> None:
     (block,) = blocks("ci.md", "sh")
     (shop / ".venv" / "bin").mkdir(parents=True)

@@ -78,7 +78,7 @@ resources:
 PAYMENTS = {"a": 1, "b": -2, "c": 0}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_commands_of_recipe_9_give_rows_back_that_a_rule_dropped(tmp_path, pytestconfig, blocks, spark, monkeypatch, capsys):
     text = (pytestconfig.rootpath / "docs/cookbook.md").read_text(encoding="utf-8")
     found = re.findall(r"^```(sh|sql)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

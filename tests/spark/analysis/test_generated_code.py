@@ -256,7 +256,7 @@ def test_a_table_of_snapshots_that_runs_once_is_not_compared_again_until_a_full_
     assert p.rows("current") == [(2, "b")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_snapshots_that_a_function_gives_once_are_all_applied_in_one_update(project):
     source = """
         import dlt

@@ -50,7 +50,7 @@ def definitions(place):
     return FILES + tables
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_checkpoint_that_does_not_fit_is_an_error_that_names_the_remedy_and_the_remedy_works(project):
     p = project(definitions(0))
     for folder in "ab":

@@ -43,7 +43,7 @@ def test_a_file_that_was_corrected_after_a_rule_refused_it_is_read_whole(project
     assert made.statuses() == {"raw": "IDLE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_log_that_grows_all_the_time_is_read_as_it_is_with_a_warning(project: Callable[..., Project]) -> None:
     made = project(PIPELINE)
     file = made.landing / "a.json"

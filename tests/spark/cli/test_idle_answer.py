@@ -256,7 +256,8 @@ STARTING_POINTS = {
 """Starting points of projects, and the program with its arguments that writes their input."""
 
 
-@pytest.mark.parametrize("point", [name if name == "starter" else pytest.param(name, marks=pytest.mark.slow) for name in STARTING_POINTS])
+@pytest.mark.slow
+@pytest.mark.parametrize("point", STARTING_POINTS)
 def test_the_second_run_of_a_new_project_starts_no_java(point: str, tmp_path: Path) -> None:
     java = NotedJava.made(tmp_path / "java")
     environ = {**os.environ, "JAVA_HOME": str(java.home), "LAKELET_SECRET_WEB_PII_KEY": "only for the tests: 32 bytes of it"}

@@ -23,7 +23,7 @@ PERSONAL = ("user", "email", "phone", "ip", "card")
 SHOWN = re.compile(r"^```sh\n([^`]*)^```\n\n```text\n([^`]*)^```$", re.MULTILINE)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_page_of_the_web_example_gives_the_tables_of_the_oracle_and_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any
 ) -> None:

@@ -98,7 +98,7 @@ def test_the_first_odd_name_switches_column_mapping_on_and_every_reader_goes_on(
     assert "counted" not in needed[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_declared_mode_decides_and_can_be_declared_for_a_table_that_is_there(project):
     p = project(PIPELINE.replace("{declared}", ', table_properties={"delta.columnMapping.mode": "none"}'))
     p.arrive("1.json", {"id": 1, "kind": "x"}, folder="odd")

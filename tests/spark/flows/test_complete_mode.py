@@ -63,7 +63,7 @@ def test_an_update_reads_the_new_rows_only_and_state_remembers_the_rest(project)
     assert p.rows("totals") == [("x", 7, 1)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_each_batch_replaces_the_table_in_one_commit(project):
     p = project(TOTALS)
     for i in range(3):

@@ -109,7 +109,7 @@ def test_it_reads_tables_of_the_pipeline_when_they_are_ready_and_the_log_knows_i
     assert p.statuses() == {"numbers": "IDLE", "copy": "IDLE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_a_flow_read_that_has_run_may_be_gone_until_a_full_refresh(project, tmp_path):
     (tmp_path / "old.json").write_text('{"n": 1}')
     p = project(

@@ -178,8 +178,7 @@ WIDER = """
 """
 
 
-@pytest.mark.in_ci(every=2)
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", ["", 'schema="id BIGINT NOT NULL, n {type}", '])
 def test_types_that_become_wider_do_so_in_the_quarantine_and_its_rows_can_be_replayed(schema, project):
     p = project(WIDER.format(schema=schema.format(type="INT"), type="INT"))

@@ -128,7 +128,7 @@ def test_a_table_name_is_a_table_below_the_storage_that_others_read(project):
     assert sorted(row["n"] for row in read_rows(root, "to_mart").rows) == [0, 0, 1, 1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_any_format_of_spark_is_written_with_its_options(project, tmp_path):
     p = project(
         SOURCE
@@ -369,8 +369,7 @@ def test_an_update_flow_tells_the_groups_that_changed(project, tmp_path):
     assert [e.body["flow_type"] for e in sink_events(p, "flow_definition")] == ["UPDATE"]
 
 
-@pytest.mark.in_ci(every=2)
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("once", [False, True])
 def test_rules_of_views_hold_on_the_way_to_a_sink_and_are_not_counted(project, tmp_path, once):
     read = "dlt.read" if once else "dlt.read_stream"

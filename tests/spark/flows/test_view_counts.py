@@ -64,7 +64,7 @@ def counted(project: Callable[..., Project], queries: dict[str, str]) -> tuple[P
     return made, found
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("adaptive")
 def test_each_row_of_a_view_counts_once_in_each_flow_that_reads_it(project: Callable[..., Project], spark: Any) -> None:
     spark.catalog.clearCache()

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 UTC = timezone.utc
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_schemas_may_begin_with_a_digit_and_windows_of_several_streams_are_joined(project):
     p = project(
         """

@@ -98,7 +98,7 @@ def test_paths_into_json_may_be_written_as_the_formatter_of_the_service_writes_t
     assert p.rows("told") == [("tolder", 7)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_views_with_named_queries_are_skipped_while_nothing_changed(project):
     source = """
         CREATE MATERIALIZED VIEW numbers AS SELECT explode(sequence(1, 4)) AS n;

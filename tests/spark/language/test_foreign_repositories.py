@@ -143,7 +143,7 @@ def test_a_view_that_looks_at_rows_and_that_nobody_reads_is_no_mistake(project):
     assert p.rows("numbers") == [1, 2]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_schema_of_a_table_may_hold_computed_columns_and_keys(project):
     p = project(
         """

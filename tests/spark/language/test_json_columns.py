@@ -108,7 +108,7 @@ def test_JC4_failOnNewColumns_fails_until_a_hint_names_the_field(project):
     assert docs(p)['{"id": 2, "name": "n"}']["name"] == "n"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_JC5_options_of_the_parser_count_and_a_full_refresh_begins_anew(project):
     p = parsed(project, rescuedDataColumn="rest", schemaHints="id STRING, broken STRING", columnNameOfCorruptRecord="broken")
     p.arrive("a.json", '{"id": 1, "n": 1}', "{")

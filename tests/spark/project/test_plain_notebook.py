@@ -31,7 +31,7 @@ daily.write.mode("overwrite").saveAsTable("daily_sales")
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_shown_change_makes_the_notebook_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -193,6 +193,7 @@ def test_checks_are_made_of_each_version_once_and_change_no_data(orders):
     assert p.result.failed_checks == ()
 
 
+@pytest.mark.slow
 def test_without_the_package_checks_that_need_it_refuse_the_pipeline_and_say_what_installs_it(orders, monkeypatch):
     monkeypatch.setitem(sys.modules, "great_expectations", None)
     now = datetime.now(timezone.utc).isoformat()

@@ -78,6 +78,7 @@ def test_counts_are_equal(spark):
     assert sum(numbers) > 1000
 
 
+@pytest.mark.slow
 def test_a_check_of_a_rule_file_has_the_count_of_its_condition(spark):
     rows = spark.createDataFrame([(1, "a"), (1, "a"), (2, None), (None, "b"), (None, "b")], "id INT, k STRING")
     check = Check("t", "unique", "unique", {"columns": ("id",)}, "critical", "", 0)

@@ -143,6 +143,7 @@ def test_suggest_prints_yaml_with_the_rows_that_each_rule_would_have_dropped(fol
     }
 
 
+@pytest.mark.slow
 def test_convert_prints_each_form_and_names_what_is_left_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "convert", "expectations/readings.yml", "--to", "sql"]) == 0
     out, err = capsys.readouterr()

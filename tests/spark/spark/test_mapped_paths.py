@@ -31,7 +31,7 @@ def volume(p):
     return data
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_readers_in_python_find_their_files_in_every_spelling(project):
     p = project(
         HEAD

@@ -132,7 +132,7 @@ def test_pyspark_ml_is_imported_also_where_java_is_gone_and_in_a_fork() -> None:
     assert (done.stderr, done.stdout) == ("", "imported\n")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("imported", ["before", "after"])
 def test_the_functions_of_pyspark_ml_are_there_whenever_it_is_imported(imported: str) -> None:
     assert printed(ML, imported) == [str(imported == "before"), "[1.0, 2.0]"]

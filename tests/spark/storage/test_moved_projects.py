@@ -81,7 +81,7 @@ def test_a_project_that_is_renamed_reads_no_file_again_and_new_ones_once(project
     assert {row["details"]["flow_progress"]["status"] for row in back.logged(event_type="flow_progress", level="ERROR")} == set()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_copy_knows_the_files_and_goes_on_apart_from_the_original(project: Callable[..., Project], tmp_path: Path) -> None:
     made = landed(project(PIPELINE), 1, 2).run()
     copy = landed(copied(made, tmp_path / "copy"), 3).run()

@@ -45,8 +45,7 @@ def counted(rules: list[tuple[str, str, str, Any]], rows: list[Row]) -> tuple[di
     return counts, [row for row, one in zip(rows, held, strict=True) if all(one[name] for name in drops)]
 
 
-@pytest.mark.in_ci(every=3)
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_console_events_and_views_agree_with_a_count_by_hand(project, seed):
     draw = random.Random(seed)

@@ -87,7 +87,7 @@ def test_deduplicate_keeps_the_first_of_each_key_whatever_the_order_of_arrival(s
     assert rows(both[0].transform(deduplicate_micro_batch("k.1", F.desc("`Seq```")))) == ordered(best.values())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @FEW
 @given(given_rows=ROWS)
 def test_rows_and_columns_as_plain_python_does_it(spark: Any, given_rows: list[Any]) -> None:
@@ -110,7 +110,7 @@ def test_rows_and_columns_as_plain_python_does_it(spark: Any, given_rows: list[A
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @FEW
 @given(left=ROWS, right=st.lists(st.tuples(SMALL, st.integers(0, 9)), max_size=20))
 def test_joins_and_unions_as_plain_python_does_it(spark: Any, left: list[Any], right: list[Any]) -> None:

@@ -186,7 +186,7 @@ def test_full_refresh_rebuilds_the_table_and_restarts_its_checkpoint(project):
     assert set(p.statuses().values()) == {"IDLE"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_selection_leaves_the_others_as_they_are(project):
     p = project(MEDALLION)
     p.arrive("a.json", {"kind": "x", "amount": 1})

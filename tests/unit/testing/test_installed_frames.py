@@ -65,7 +65,7 @@ def test_update(lakelet):
 BROKEN = "tests: [{modle: a.sql}]"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_failing_tests_show_no_frames_of_an_installed_lakelet(tmp_path: Path) -> None:
     packages, project = tmp_path / "venv/lib/python3/site-packages", tmp_path / "project"
     for folder in (packages, project):

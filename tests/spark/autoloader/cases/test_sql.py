@@ -88,7 +88,7 @@ def read_twice(project: Callable[..., Any], source: str) -> Any:
     return one.run()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_S06_a_stream_of_read_files_infers_types_and_heals_itself(project: Callable[..., Any]) -> None:
     one = read_twice(project, STREAM)
     assert (types(one, "t")["id"], types(one, "t")["n"]) == ("int64", "int64")
