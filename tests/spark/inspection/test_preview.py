@@ -11,7 +11,7 @@ from lakelet import load
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import load_config
 from lakelet.inspection.preview import ColumnChange, JudgedRule, preview
-from lakelet.inspection.watching import Finding, Previewed, Problem, Saved, Valid, PipelineWatch
+from lakelet.inspection.watching import Finding, PipelineWatch, Previewed, Problem, Saved, Valid
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

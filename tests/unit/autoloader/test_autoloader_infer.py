@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
+from lakelet.autoloader.formats.json.inference import DEEPEST
 from lakelet.autoloader.schema.hints import parse_hints
 from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote, grow, note_of
 
@@ -138,4 +139,4 @@ def test_nesting_becomes_types_then_text_and_in_the_end_a_broken_record(tmp_path
     assert set(kinds) == {"10", "200"}
     assert "string" not in kinds["10"]
     assert "string" in kinds["200"]
-    assert kinds["200"].count("<") == 50 - 1
+    assert kinds["200"].count("<") == DEEPEST - 1

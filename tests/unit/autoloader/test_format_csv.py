@@ -520,10 +520,17 @@ def test_FF33_bytes_that_are_not_of_the_encoding_are_found_with_their_column(csv
         assert [row["name"] for row in given] == ["Ann", "Fran\ufffdois", "x"]
 
 
+@pytest.mark.parametrize("options", [{}, {"lineSep": "\r"}, {"lineSep": "\r", "multiLine": "true"}])
+def test_PA3_a_byte_that_is_not_of_the_charset_is_one_replacement_character(csv: Callable[..., Folder], options: dict[str, str]) -> None:
+    schema = struct("id int,s string,_corrupt_record string")
+    rows = csv(a=b"id,s\r1,K\xf6ln\rx,K\xf6ln\r").rows({"header": "true", **options}, schema)
+    assert [(row["s"], row["_corrupt_record"]) for row in rows] == [("K\ufffdln", None), ("K\ufffdln", "x,K\ufffdln")]
+
+
 @pytest.mark.parametrize("codec", ["utf-16", "utf-16-be", "utf-32"])
 def test_FF33_a_wide_encoding_that_is_not_given_is_refused_by_name(csv: Callable[..., Folder], codec: str) -> None:
     folder = csv(a="id,v\n1,x\n".encode(codec))
-    for options in ({}, {"multiLine": "true"}):
+    for options in ({}, {"multiLine": "true"}, {"lineSep": "\r"}, {"lineSep": "\r", "multiLine": "true"}):
         with pytest.raises(LakeletError, match="FAILED_READ_FILE") as failure:
             folder.rows(options)
         assert "It looks like " + ("UTF-32LE" if codec == "utf-32" else "UTF-16BE" if codec == "utf-16-be" else "UTF-16LE") in str(

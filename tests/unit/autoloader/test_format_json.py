@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from lakelet.autoloader.formats.json.records import records_in
 from lakelet.autoloader.formats.json.text import Syntax
 from lakelet.autoloader.schema.hints import parse_hints
 from lakelet.autoloader.spec import PASSED_OVER, UNRESCUED
+from lakelet.autoloader.types.timestamps import timestamp_micros
 from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]
@@ -518,6 +520,66 @@ def test_FF39_an_array_or_map_with_an_element_that_does_not_fit(source: Make, ki
     (row,) = one.batches[-1]
     assert (row["v"], row["z"]) == (alone if beside_rescued is ... else beside_rescued, 5)
     assert "v" in rescued(row["_r"])
+
+
+BASE64 = {"YQ==": b"a", "ab\\/d": b"i\xbf\xdd", "": b"", "YQ==YWI=": b"aab", " YWJj \\n YWJj ": b"abcabc", "YR==": b"a"}
+NO_BASE64 = ["a", "ab", "YQ", "YQ=", "YW Jj", "YQ= =", "a-_b", "YWJj*", "=", "h\u00e9"]
+
+
+def test_FF47_a_binary_column_takes_base64_and_any_other_text_does_not_fit(source: Make) -> None:
+    text = "".join(f'{{"id":1,"b":"{value}","z":5}}\n' for value in [*BASE64, *NO_BASE64])
+    fields = [t.StructField("id", t.IntegerType()), t.StructField("b", t.BinaryType()), t.StructField("z", t.IntegerType())]
+    with_corrupt = t.StructType([*fields, t.StructField("_corrupt_record", t.StringType())])
+    whole, broken = [(value, 5, False) for value in BASE64.values()], [(None, 5, True)] * len(NO_BASE64)
+    assert sorted(kept(source({}, with_corrupt).put("a.json", text), "b", "z"), key=repr) == sorted(whole + broken, key=repr)
+    one = source({"rescuedDataColumn": "_r"}, t.StructType(fields)).put("b.json", text).run()
+    assert [rescued(row["_r"])["b"] for row in one.batches[-1] if row["b"] is None] == NO_BASE64
+
+
+def test_FF48_prefersDecimal_counts_the_digits_of_a_number_without_its_exponent(source: Make) -> None:
+    numbers = {"1e2": "decimal(3,0)", "1.5E1": "decimal(2,0)", "15e-1": "decimal(2,1)", "-2.5e3": "decimal(4,0)", "1e40": "double"}
+    numbers |= {"1e-400": "double", "NaN": "double", "-Infinity": "double"}
+    numbers |= {'"12.50"': "decimal(4,2)", '"1,5"': "decimal(2,0)", '"1e2"': "string", '"0.05"': "string", '"1e40"': "string"}
+    line = "{" + ",".join(f'"{chr(97 + at)}":{number}' for at, number in enumerate(numbers)) + "}\n"
+    found = source({**INFER, "prefersDecimal": "true"}).put("a.json", line).open().schema()
+    assert [field.dataType.simpleString() for field in found.fields[: len(numbers)]] == list(numbers.values())
+
+
+@pytest.mark.parametrize(("zone", "hours"), [("UTC", 0), ("Asia/Kolkata", -5.5), ("America/New_York", 4), ("+05:30", -5.5)])
+def test_FF49_years_that_datetime_does_not_have_are_read_in_any_time_zone(zone: str, hours: float) -> None:
+    for year in (2025, 12025, 292_025):  # the same calendar and the same rules of the zone
+        days = (year - 2025) // 400 * 146_097 + (date(2025, 7, 1) - date(1970, 1, 1)).days
+        assert timestamp_micros(f"{year}-07-01", zone) == days * 86_400_000_000 + int(hours * 3_600_000_000)
+    assert timestamp_micros("-0044-03-15", zone) is not None
+
+
+@pytest.mark.parametrize("options", [{}, {"timestampFormat": "y-MM-dd", "timestampNTZFormat": "y-MM-dd", "dateFormat": "y-MM-dd"}])
+@pytest.mark.parametrize("kind", [t.TimestampType(), t.TimestampNTZType(), t.DateType()])
+def test_FF49_a_moment_or_day_beyond_its_type_does_not_fit(source: Make, options: dict[str, str], kind: t.DataType) -> None:
+    late = "999999-01-01" if kind != t.DateType() else "9999999999-01-01"
+    schema = t.StructType([t.StructField("v", kind)])
+    one = source({"rescuedDataColumn": "_r", **options}, schema).put("a.json", f'{{"v":"2024-07-01"}}\n{{"v":"{late}"}}\n').run()
+    assert [rescued(row["_r"]) for row in one.batches[-1] if row["v"] is None] == [{"v": late}]
+    assert len(one.batches[-1]) == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"lineSep": "\n"}, {"lineSep": "|"}, {"encoding": "ISO-8859-1"}, {"encoding": "UTF-16LE"}])
+def test_FF50_the_text_of_a_broken_record_keeps_its_blanks(source: Make, options: dict[str, str]) -> None:
+    codec = options.get("encoding", "utf-8").lower()
+    content = options.get("lineSep", "\n").join(['  {"id":1} ', ' {"id": ', "\t] "])
+    one = source(options, "id INT," + CORRUPT).put("a.json", content.encode(codec)).run()
+    assert one.rows("id", "_corrupt_record") == [(1, None), (None, ' {"id": '), (None, "\t] ")]
+
+
+def test_PA3_a_byte_that_is_not_of_the_charset_is_one_replacement_character(source: Make) -> None:
+    cases = [({}, b"\xe9"), ({"lineSep": "\r"}, b"\xe9"), ({"encoding": "US-ASCII"}, b"\xe9"), ({"encoding": "windows-1252"}, b"\x81")]
+    for at, (options, byte) in enumerate(cases):
+        end = options.get("lineSep", "\n").encode()
+        line = b'{"id":2,"s":"a' + byte + b'"}'
+        one = source({**options}, "id INT,s STRING," + CORRUPT).put(f"{at}.json", b'{"id":1}' + end + line + end).run()
+        assert '{"id":2,"s":"a\ufffd"}' in one.rows("_corrupt_record"), options
+        two = source({**options, "rescuedDataColumn": "_r"}, "id INT,s STRING").put(f"{at}.json", line).run()
+        assert base64.b64decode(rescued(two.batches[-1][0]["_r"])["_corrupt_record_base64"]) == line, options
 
 
 def test_FF40_half_of_a_surrogate_pair_is_a_question_mark_and_no_name(source: Make) -> None:

@@ -81,6 +81,29 @@ def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path) -> None:
     assert chunk.columns[0].view(pa.binary()).to_pylist() == [b"\xff\xfe"]
 
 
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"lineSep": "|"}, b"a\xe9\xff"),
+        ({"encoding": "UTF-8", "lineSep": "|"}, b"a\xe9\xff"),
+        ({"encoding": "US-ASCII"}, "a\ufffd\ufffd".encode()),
+    ],
+)
+def test_FF33_a_byte_that_is_no_character_is_kept_in_utf8_and_replaced_elsewhere(
+    tmp_path: Path, options: dict[str, str], wanted: bytes
+) -> None:
+    import pyarrow as pa
+
+    from lakelet.autoloader.discovery.files import files_for
+    from lakelet.autoloader.formats.text import TextReader
+    from lakelet.autoloader.spec import FilePart
+
+    source = Folder(tmp_path, "text").put("a.txt", b"a\xe9\xff").open(options)
+    reader = TextReader(source.reader_spec(), [("value", t.StringType(), pa.string())], files_for(str(tmp_path))[0], frozenset())
+    (chunk,) = reader.chunks(FilePart(str(tmp_path / "a.txt"), 3, 0))
+    assert chunk.columns[0].view(pa.binary()).to_pylist() == [wanted]
+
+
 @pytest.mark.parametrize("parts", [2, 5, 30])
 def test_byte_ranges_together_are_the_file(tmp_path: Path, parts: int) -> None:
     folder = Folder(tmp_path, "text").put("a.txt", "".join(f"line {n}\n" for n in range(20)))

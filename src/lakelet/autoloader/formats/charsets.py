@@ -1,7 +1,7 @@
 """Files in another charset than UTF-8, as UTF-8 (FF-1, option `encoding`).
 
 A byte that its charset does not have becomes the lone surrogate U+DC00 + byte. That has no UTF-8 form, so the record that holds it is
-recognised as broken later, and nothing of it is lost.
+recognised as broken later, and nothing of it is lost. `readable` gives its text, and its bytes in the file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def charset(name: str) -> str:
 
 def is_utf8(codec: str) -> bool:
     """Whether a codec of `charset` needs no conversion."""
-    return codec in ("utf-8", "ascii")
+    return codec == "utf-8"
 
 
 def shown_codec(codec: str) -> str:
@@ -68,9 +68,11 @@ def wide_codec(head: bytes) -> str | None:
 def text_chunks(stream: BinaryIO, codec: str | None) -> Iterator[str]:
     """The text of a stream, piece by piece, without a byte-order mark. `codec` None: UTF-8, UTF-16 or UTF-32, as its first bytes show."""
     head = stream.read(CHUNK_BYTES)
-    if codec is None:
-        codec = wide_codec(head) or "utf-8"
-    elif codec in _WIDE:
+    yield from _decoded(head, stream, codec or wide_codec(head) or "utf-8")
+
+
+def _decoded(head: bytes, stream: BinaryIO, codec: str) -> Iterator[str]:
+    if codec in _WIDE:
         codec = next((found for bom, found in _BOMS if head.startswith(bom) and found.startswith(codec)), _WIDE[codec])
     decoder = codecs.getincrementaldecoder(codec)(_HANDLER)
     first = True
@@ -107,6 +109,13 @@ def with_lost_bytes(text: str, codec: str = "utf-8") -> bytes:
 
 
 def utf8_chunks(stream: BinaryIO, codec: str | None) -> Iterator[bytes]:
-    """The same as UTF-8; what was not a character is not valid UTF-8 either."""
-    for text in text_chunks(stream, codec):
-        yield text.encode("utf-8", "surrogatepass")
+    """The same as UTF-8; what was not a character is not valid UTF-8 either. Bytes of a file in UTF-8 are passed on as they are."""
+    head = stream.read(CHUNK_BYTES)
+    codec = codec or wide_codec(head) or "utf-8"
+    if not is_utf8(codec):
+        yield from (text.encode("utf-8", "surrogatepass") for text in _decoded(head, stream, codec))
+        return
+    head = head.removeprefix(codecs.BOM_UTF8) or stream.read(CHUNK_BYTES)
+    while head:
+        yield head
+        head = stream.read(CHUNK_BYTES)

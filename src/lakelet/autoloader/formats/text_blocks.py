@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.discovery.unreadable import unreadable
-from lakelet.autoloader.formats.charsets import utf8_chunks
+from lakelet.autoloader.formats.charsets import is_utf8, utf8_chunks
 from lakelet.autoloader.formats.lines import open_stream, read_blocks, splittable
 from lakelet.autoloader.formats.options import Option
 
@@ -40,7 +40,7 @@ def line_separator() -> Option:
 
 def can_split(path: str, encoding: str, separator: str | None) -> bool:
     """Whether byte ranges of a file can be read on their own: its lines must be seen in its bytes."""
-    return splittable(path) and encoding in (_UTF8, "ascii") and separator in (None, "\n")
+    return splittable(path) and is_utf8(encoding) and separator in (None, "\n")
 
 
 def text_blocks(
@@ -50,7 +50,7 @@ def text_blocks(
 
     `start` and `length` only where `can_split`. A byte that the encoding does not have comes as in `charsets`. Raises FAILED_READ_FILE.
     """
-    if encoding in (_UTF8, "ascii") and separator in (None, "\n"):
+    if is_utf8(encoding) and separator in (None, "\n"):
         yield from read_blocks(files, path, start, length)
         return
     try:

@@ -67,7 +67,7 @@ class JsonTexts:
     def __post_init__(self) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        rules = replace(rules_of(self.spec), cr_ends_line=False)
+        rules = replace(rules_of(self.spec), cr_ends_line=False, codec="utf-8")
         self._rules = replace(rules, unknown=RAISE) if self.unlimited else rules
         arrow = to_arrow_schema(self.schema, timezone="UTC")
         self._arrow = list(arrow)

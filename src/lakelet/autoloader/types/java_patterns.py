@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from lakelet.autoloader.types.timestamps import days_of, offset_seconds
+from lakelet.autoloader.types.timestamps import days_of, offset_seconds, within
 from lakelet.base.errors import LakeletError
 
 Parse = Callable[[str], "int | None"]
@@ -141,16 +141,18 @@ def _value(groups: Mapping[str, str | None], zone: str, kind: str) -> int | None
         if text is not None and found.setdefault(name.rpartition("_")[0], text) != text:
             return None  # one field twice, with two values
     days = _date(found)
-    if days is None or kind == DATE:
-        return days
+    if days is None:
+        return None
+    if kind == DATE:
+        return within(32, days)
     micros = _time(found)
     if micros is None:
         return None
     local = days * _DAY + micros
     if kind == TIMESTAMP_NTZ:
-        return None if "zone" in found else local
+        return None if "zone" in found else within(64, local)
     offset = _offset(found["zone"], local) if "zone" in found else offset_seconds(zone, local)
-    return None if offset is None else local - offset * 1_000_000
+    return None if offset is None else within(64, local - offset * 1_000_000)
 
 
 def _date(found: Mapping[str, str]) -> int | None:

@@ -27,6 +27,8 @@ _PLAIN_DATE = r"^\d{4}-\d{2}-\d{2}$"
 _UTC_LENGTHS = frozenset({20, 24, 27})  # 2026-03-01T08:00:00Z, with milliseconds, with microseconds
 _JAVA_SPACE = "".join(map(chr, range(33)))
 _DAY = 86_400_000_000
+_FIRST, _LAST = -719_162 * _DAY, 2_932_897 * _DAY - 1  # the moments that `datetime` has: the years 1 to 9999
+_CYCLE = 146_097 * _DAY  # 400 years, after which days of the week and leap years are the same
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 
@@ -43,20 +45,25 @@ def timestamp_micros(text: str, zone: str) -> int | None:
         return None
     micros, suffix = parts
     offset = offset_seconds(suffix.strip() if suffix else zone, micros)
-    return None if offset is None else micros - offset * 1_000_000
+    return None if offset is None else within(64, micros - offset * 1_000_000)
 
 
 def timestamp_ntz_micros(text: str) -> int | None:
     """Local date and time in microseconds; a text with a zone does not fit."""
     parts = _local_micros(text)
-    return None if parts is None or parts[1] else parts[0]
+    return None if parts is None or parts[1] else within(64, parts[0])
 
 
 def date_days(text: str) -> int | None:
     """Days since 1970-01-01; like Spark, whatever follows a `T` or a blank is not looked at."""
     match = _DATE.fullmatch(text.strip(_JAVA_SPACE))
     days = days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
-    return days if days is not None and -(1 << 31) <= days < 1 << 31 else None
+    return None if days is None else within(32, days)
+
+
+def within(bits: int, value: int) -> int | None:
+    """The value, or None where a column of so many bits cannot hold it."""
+    return value if -(1 << (bits - 1)) <= value < 1 << (bits - 1) else None
 
 
 def _local_micros(text: str) -> tuple[int, str | None] | None:
@@ -92,11 +99,18 @@ def offset_seconds(zone: str, local_micros: int) -> int | None:
         size = hours * 3600 + minutes * 60 + seconds
         return size if match[1] == "+" else -size
     try:
-        local = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=local_micros)
+        local = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=_in_known_years(local_micros))
         delta = local.replace(tzinfo=ZoneInfo(zone)).utcoffset()
-    except (OverflowError, ValueError, OSError, KeyError):
+    except (ValueError, OSError, KeyError):
         return None
     return None if delta is None else int(delta.total_seconds())
+
+
+def _in_known_years(local_micros: int) -> int:
+    """The same day and time of a year from 1 to 9999; before and after these the rules of a zone stay as they are."""
+    if local_micros < _FIRST:
+        return _FIRST + (local_micros - _FIRST) % _CYCLE
+    return local_micros if local_micros <= _LAST else _LAST - (_LAST - local_micros) % _CYCLE
 
 
 def timestamp_column(texts: Any, zone: str) -> tuple[Any, Any | None]:

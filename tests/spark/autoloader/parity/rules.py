@@ -6,6 +6,7 @@ rules of a combination make of Spark's answer together is what Auto Loader has t
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +54,11 @@ def with_options(reading: Reading, *without: str, **options: str) -> Reading:
 
 def corrupt_name(reading: Reading) -> str:
     return reading.get("columnNameOfCorruptRecord") or dict(reading.settings).get("spark.sql.columnNameOfCorruptRecord", "_corrupt_record")
+
+
+def charset_of(reading: Reading) -> str:
+    """The charset that is given."""
+    return reading.get("encoding") or reading.get("charset")
 
 
 def columns_of(ddl: str, between: str = " ") -> dict[str, str]:
@@ -170,6 +176,14 @@ def _texts_are_unicode(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return each_value(ask(reading, kind), unicode)
 
 
+def _broken_texts_are_decoded(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found, name, charset = ask(reading, kind), corrupt_name(reading), charset_of(reading)
+    if isinstance(found, Failure) or name not in found.types:
+        return found
+    texts = [(row[name] or "").encode("utf-8", "surrogateescape").decode(charset, "replace") for row in found.rows]
+    return Table(found.types, tuple({**row, name: row[name] and text} for row, text in zip(found.rows, texts, strict=True)))
+
+
 def _no_mark(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return each_value(ask(reading, kind), lambda value: value.removeprefix("\ufeff") if isinstance(value, str) else value)
 
@@ -214,6 +228,8 @@ def _source_texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
         '{"s":"y","k":3}': '{"s":"y", "k" : 3 }',
     }
     source |= {"one-object": {"[1,2]": f"[1,{reading.ends} 2]"}, "nested": {"[4]": "[ 4 ]"}}.get(kind, {})
+    content = reading.ends.join(line for line in text_files.JSON[kind] if isinstance(line, str))
+    source = {value: text for value, text in source.items() if text in content}
     texts = [name for name, what in found.types.items() if what == "string"]
     return Table(found.types, tuple({**row, **{name: source.get(row[name], row[name]) for name in texts}} for row in found.rows))
 
@@ -224,6 +240,9 @@ def _text_of_the_first_value(ask: Ask, reading: Reading, kind: str) -> Outcome:
         return found
     lines = [line if isinstance(line, str) else "" for line in text_files.JSON[kind]]
     text = lines[0].strip() if lines[0].strip()[-1:] in ("}", "]") else reading.ends.join(lines)
+    text = text_files.text_file((text,), reading.charset.removesuffix("-bom"), "").decode(charset_of(reading) or "utf-8", "replace")
+    if len(found.rows) < len(broken):  # an array, of which Spark loses elements
+        return found
     return Table(
         found.types,
         tuple({**row, name: text} if row[name] is not None and bad is None else row for row, bad in zip(found.rows, broken, strict=True)),
@@ -480,13 +499,81 @@ def _empty_objects_are_texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return ask(replace(reading, schema=ddl(dict.fromkeys([*found.types, *names], "STRING"))), kind)
 
 
-def _escapes_are_whole(ask: Ask, reading: Reading, kind: str) -> Outcome:
-    found = ask(reading, kind)
-    if isinstance(found, Failure):
+def _broken_escapes_are_mistakes(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """What Spark makes of the same records with a mistake outside of a text, where the escape is broken."""
+    written = dict(zip(text_files.JSON[kind.replace("escapes", "commas")], text_files.JSON[kind], strict=True))
+
+    def new(value: Any) -> Any:
+        for mistake, escape in written.items():
+            value = value.replace(str(mistake), str(escape)) if isinstance(value, str) else value
+        return value
+
+    return each_value(ask(reading, kind.replace("escapes", "commas")), new)
+
+
+def _allows(reading: Reading, kind: str) -> bool:
+    """Whether the escape of a kind is none that is broken: without digits, any character may have a backslash where an option allows it."""
+    return kind == "odd-escapes" and reading.get("allowBackslashEscapingAnyCharacter") == "true"
+
+
+def _elements_that_fit_are_kept(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found, nulls = ask(reading, kind), ask(reading, "null-elements")
+    if isinstance(found, Failure) or isinstance(nulls, Failure):
         return found
-    name = corrupt_name(reading)
-    kept = [row if row.get("id") != 2 else {**dict.fromkeys(row), **({name: row[name]} if name in row else {})} for row in found.rows]
-    return Table(found.types, tuple(kept))
+    names = [name for name, what in found.types.items() if what in ("array<bigint>", "map<string,bigint>")]
+    rows = zip(found.rows, nulls.rows, strict=True)
+    return Table(found.types, tuple({**row, **{name: other[name] for name in names}} for row, other in rows))
+
+
+def is_base64(text: str) -> bool:
+    with suppress(ValueError):
+        return bool(base64.b64decode(text, validate=True)) or True
+    return False
+
+
+def _other_texts_are_no_bytes(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """Where a text is not base64, what Spark makes of the record with the column as DATE, which the text does not fit either.
+
+    What is broken with the column as STRING is broken (FF-1, FF-41): a character that a text must not have is none that is not base64.
+    """
+    if "s BINARY" not in (reading.schema or ""):
+        return ask(reading, kind)
+    name, mode = corrupt_name(reading), reading.get("mode")
+    schema = reading.schema if name in columns_of(reading.schema) else f"{reading.schema}, `{name}` STRING"
+    plain = replace(with_options(reading, "mode"), schema=schema)
+    tables = [ask(replace(plain, schema=schema.replace("s BINARY", what)), kind) for what in ("s BINARY", "s DATE", "s STRING")]
+    if any(isinstance(one, Failure) for one in tables):
+        return ask(reading, kind)
+    found, others, texts = tables
+    if len(found.rows) < len(texts.rows):  # an array, of which Spark loses the elements behind such a text
+        found = others
+    rows = [
+        {**text, "s": None} if text["s"] is None else row if not isinstance(text["s"], str) or is_base64(text["s"]) else other
+        for row, other, text in zip(found.rows, others.rows, texts.rows, strict=True)
+    ]
+    if mode == "FAILFAST" and any(row[name] is not None for row in rows):
+        return Failure("FAILED_READ_FILE")
+    kept = Table(tables[0].types, tuple(row for row in rows if mode != "DROPMALFORMED" or row[name] is None))
+    return kept if name in columns_of(reading.schema) else kept.without(name)
+
+
+_NEGATIVE_SCALES = "spark.sql.legacy.allowNegativeScaleOfDecimal"
+
+
+def _decimals_are_written_out(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """As Spark infers where a scale may be negative; then the scale is made 0. NaN and infinities are no DECIMAL."""
+    if kind in ("not-numbers", "huge"):  # what no DECIMAL holds is DOUBLE, and these have no other fractions
+        return ask(with_options(reading, "prefersDecimal"), kind)
+    found = ask(with_setting(reading, _NEGATIVE_SCALES, "true"), kind)
+    if isinstance(found, Failure) or reading.schema is not None:
+        return found
+    types = {name: re.sub(r"decimal\((\d+),-(\d+)\)", _without_negative_scale, what) for name, what in found.types.items()}
+    return found if types == found.types else ask(replace(reading, schema=declared(types)), kind)
+
+
+def _without_negative_scale(found: re.Match[str]) -> str:
+    digits = int(found[1]) + int(found[2])
+    return f"decimal({digits},0)" if digits <= 38 else "double"
 
 
 _OPTIONS = "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/options"
@@ -592,9 +679,33 @@ RULES: tuple[Rule, ...] = (
         "FF-41",
         "a text with a broken escape breaks its record",
         "https://datatracker.ietf.org/doc/html/rfc8259#section-7",
-        lambda r, kind: r.format == "json" and kind in ("odd-escapes", "half-escapes") and r.schema is not None,
-        _escapes_are_whole,
+        lambda r, kind: r.format == "json" and kind in ("odd-escapes", "half-escapes") and not _allows(r, kind),
+        _broken_escapes_are_mistakes,
         ("json", "half-escapes", ""),
+    ),
+    Rule(
+        "FF-39",
+        "with a rescued column an array or map keeps the elements that fit",
+        _SCHEMA,
+        lambda r, kind: r.format == "json" and kind == "wrong-elements" and r.rescues,
+        _elements_that_fit_are_kept,
+        ("json", "wrong-elements", "rescue"),
+    ),
+    Rule(
+        "FF-47",
+        "a text that is not base64 does not fit BINARY, like any other value",
+        "https://docs.databricks.com/aws/en/query/formats/json",
+        lambda r, kind: r.format == "json" and "s BINARY" in (r.schema or ""),
+        _other_texts_are_no_bytes,
+        ("json", "plain", "bytes"),
+    ),
+    Rule(
+        "FF-48",
+        "with prefersDecimal a number with an exponent has the digits that it has without one",
+        _OPTIONS,
+        lambda r, kind: r.format == "json" and r.schema is None and r.get("prefersDecimal") == "true",
+        _decimals_are_written_out,
+        ("json inferred", "decimals", "inferred,prefersDecimal"),
     ),
     Rule(
         "FS-31",
@@ -836,6 +947,14 @@ RULES: tuple[Rule, ...] = (
         ),
         _text_of_the_first_value,
         ("json", "days", "multiLine,corrupt-column,other-types,timestampFormat"),
+    ),
+    Rule(
+        "PA-3",
+        "the text of a broken record is of the same charset as its values",
+        _OPTIONS,
+        lambda r, kind: r.format == "json" and charset_of(r) != "" and not charset_of(r).startswith("UTF-"),
+        _broken_texts_are_decoded,
+        ("json", "words", "bytes,corrupt-column,utf-8-as-latin-1"),
     ),
     Rule(
         "PA-7",

@@ -98,15 +98,11 @@ def timestamp_reader(rules: CsvRules) -> Read:
     """Text → microseconds since 1970 UTC."""
     if rules.timestamp_format is not None:
         return compile_pattern(rules.timestamp_format, rules.zone, TIMESTAMP)
-    return lambda text: _in_int64(timestamp_micros(text, rules.zone))
+    return lambda text: timestamp_micros(text, rules.zone)
 
 
 def ntz_reader(rules: CsvRules) -> Read:
     """Text → local microseconds."""
     if rules.ntz_format is not None:
         return compile_pattern(rules.ntz_format, rules.zone, TIMESTAMP_NTZ)
-    return lambda text: _in_int64(timestamp_ntz_micros(text))
-
-
-def _in_int64(micros: int | None) -> int | None:
-    return micros if micros is not None and -(1 << 63) <= micros < 1 << 63 else None
+    return timestamp_ntz_micros

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -61,7 +61,7 @@ class BlockReader:
         *,
         vectorised: bool = True,
     ) -> None:
-        self._fields, self._rules = list(fields), rules
+        self._fields, self._rules, self._corrupt_column = list(fields), rules, corrupt_column
         self._row_reader = RowReader([(name, kind) for name, kind, _ in fields], rules, corrupt_column)
         # pyarrow takes NaN and infinities always
         fast = vectorised and rules.syntax.non_numeric and all(_is_fast(kind) for _, kind, _ in fields) and bool(fields)
@@ -104,6 +104,10 @@ class BlockReader:
             except UnknownMembers as error:
                 raise UnknownInLine(error.blob, number, error.wider) from None
         return rows
+
+    def of_codec(self, codec: str | None) -> BlockReader:
+        """The reader of a file whose first bytes show this codec."""
+        return self if codec is None else BlockReader(self._fields, replace(self._rules, codec=codec), self._corrupt_column)
 
     def broken(self, record: bytes, *, rescue: bool) -> JsonRow:
         """See `RowReader.broken`."""

@@ -153,6 +153,7 @@ def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRule
         syntax=_syntax(options),
         source_text=options.get("nestedtext", "source") == "source",
         rescue_broken=options.get("rescuebrokenlines", True),
+        codec=options.get("encoding") or options.get("charset") or "utf-8",
         cr_ends_line=options.get("linesep") is None and not options.get("multiline"),
     )
 

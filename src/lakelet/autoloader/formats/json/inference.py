@@ -20,7 +20,7 @@ from lakelet.autoloader.formats.json.text import Node, Num, Obj
 
 NULL, BOOLEAN, BIGINT, DOUBLE, STRING = "null", "boolean", "bigint", "double", "string"
 TIMESTAMP, TIMESTAMP_NTZ, DATE = "timestamp", "timestamp_ntz", "date"
-DEEPEST = 50  # levels of nesting that become types; Arrow's messages between Python and the JVM take no more than 64
+DEEPEST = 62  # levels of nesting that become types; Arrow's messages between Python and the JVM take no more than 64
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,9 @@ def type_of(node: Node, typing: Typing = _DEFAULT, depth: int = 0) -> Type:
 
 
 def _text_type(text: str, typing: Typing) -> Type:
-    if typing.decimal_texts and _FRACTION.fullmatch(text):
-        return _decimal_type(text)
+    number = _decimal_text(text) if typing.decimal_texts else None
+    if number is not None:
+        return number
     if typing.timestamps is None:
         return STRING
     if typing.local_timestamps is not None and typing.local_timestamps(text) is not None:
@@ -116,6 +117,15 @@ _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCI
 def is_number(text: str) -> bool:
     """Whether a text is a number in digits."""
     return _FRACTION.fullmatch(text) is not None
+
+
+def _decimal_text(text: str) -> Decimal_ | None:
+    """DECIMAL of a number in quotes where its digits, as they stand, are one; None for any other text, as in Spark (FF-48)."""
+    number = text.replace(",", "")
+    if not is_number(number):
+        return None
+    digits, exponent = Decimal(number).as_tuple()[1:]
+    return Decimal_(len(digits), -int(exponent)) if 0 <= -int(exponent) <= len(digits) <= 38 else None
 
 
 def _decimal_type(literal: str) -> Type:

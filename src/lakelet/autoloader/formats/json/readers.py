@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lakelet.autoloader.spec import FilePart
 
 _DOCUMENT_BLOCK = 4 << 20  # bytes of records that are converted together
-_SPACE = b" \t\r\n"
 
 
 class JsonLinesReader:
@@ -35,7 +34,7 @@ class JsonLinesReader:
         passed = 0
         for block in read_blocks(self._files, part.path, part.start, part.length):
             if passed == part.start == 0 and not (layout := self._layout.of_file(block[:4])).is_lines:
-                yield from JsonDocumentReader(self._files, self._blocks, layout).chunks(part)
+                yield from JsonDocumentReader(self._files, self._blocks.of_codec(layout.codec), layout).chunks(part)
                 return
             try:
                 rows = self._blocks.read(block)
@@ -86,7 +85,7 @@ class JsonDocumentReader:
             yield held
 
     def _converted(self, records: Sequence[JsonRecord], passed: int) -> Iterator[Chunk]:
-        texts = [record.text.strip(_SPACE) for record in records]
+        texts = [record.text for record in records]
         try:
             if records[0].more:  # it is alone
                 found = [(number, replace(row, more=not row.broken)) for number, row in self._blocks.convert([(0, texts[0])])]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelet.autoloader.formats.charsets import readable
 from lakelet.autoloader.formats.json.inference import Typing, is_column, is_number, number_type, to_spark
 from lakelet.autoloader.formats.json.text import (
     Arr,
@@ -64,6 +65,7 @@ class RowRules:
     rescue_broken: bool = True  # decision 10: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
     text_numbers: bool = False  # numbers are texts (XML)
     rounds: bool = False  # a DECIMAL takes digits beyond its scale
+    codec: str = "utf-8"  # of the files; their records are lines of `utf8_chunks`
 
     @classmethod
     def of(cls, spec: ReaderSpec, ignored: frozenset[str], **of_format: Any) -> RowRules:
@@ -171,18 +173,17 @@ class RowReader:
 
     def broken(self, line: bytes, *, rescue: bool = True) -> JsonRow:
         """The row of a record that is not JSON; `rescue`: its text goes into the rescued column where no other column takes it."""
-        text = _decode(line)
-        readable = line.decode("utf-8", errors="replace") if text is None else text
-        bad_bytes = text is None or "\0" in text
+        text, raw = readable(line, self._rules.codec)
+        bad_bytes = raw is not None or "\0" in text
         values: list[Any] = [None] * len(self._fields)
         if self._corrupt is not None:
-            values[self._corrupt] = readable
-            return JsonRow(values, None, broken=True, text=readable, bad_bytes=bad_bytes)
-        members = f'"_corrupt_record":{_quote(readable)}'
-        if text is None:
-            members += f',"_corrupt_record_base64":"{base64.b64encode(line).decode()}"'
+            values[self._corrupt] = text
+            return JsonRow(values, None, broken=True, text=text, bad_bytes=bad_bytes)
+        members = f'"_corrupt_record":{_quote(text)}'
+        if raw is not None:
+            members += f',"_corrupt_record_base64":"{base64.b64encode(raw).decode()}"'
         keep = rescue and self._rules.rescue and self._rules.rescue_broken
-        return JsonRow(values, members if keep else None, broken=True, text=readable, bad_bytes=bad_bytes)
+        return JsonRow(values, members if keep else None, broken=True, text=text, bad_bytes=bad_bytes)
 
     def unknown_part(self, record: Obj) -> Obj:
         """The fields of a record that the schema does not know, and numbers that a wider type would take, with their nesting."""
@@ -437,13 +438,6 @@ def readable_start(line: bytes) -> tuple[str, bool]:
         return line.decode("utf-8"), True
     except UnicodeDecodeError as error:
         return line[: error.start].decode("utf-8"), False
-
-
-def _decode(line: bytes) -> str | None:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
 
 
 def _quote(text: str) -> str:
