@@ -571,6 +571,12 @@ def test_FF50_the_text_of_a_broken_record_keeps_its_blanks(source: Make, options
     assert one.rows("id", "_corrupt_record") == [(1, None), (None, ' {"id": '), (None, "\t] ")]
 
 
+def test_a_document_with_NaN_where_it_is_not_allowed_is_broken_as_a_whole(source: Make) -> None:
+    for text in ('{"id":1,"d":NaN}\n{"id":2}', '[{"id":1},{"id":2,"d":-Infinity}]'):
+        one = source({"multiLine": "true", "allowNonNumericNumbers": "false"}, "id INT," + CORRUPT).put("a.json", text).run()
+        assert one.rows("id", "_corrupt_record")[-1] == (None, text)
+
+
 def test_PA3_a_byte_that_is_not_of_the_charset_is_one_replacement_character(source: Make) -> None:
     cases = [({}, b"\xe9"), ({"lineSep": "\r"}, b"\xe9"), ({"encoding": "US-ASCII"}, b"\xe9"), ({"encoding": "windows-1252"}, b"\x81")]
     for at, (options, byte) in enumerate(cases):

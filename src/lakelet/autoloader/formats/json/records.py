@@ -162,8 +162,9 @@ class _Window:
     def _end(self) -> int | None:
         """Where the value ends; None when that is not known yet, or never."""
         try:
-            end: int = _scan(self._text, self._at)[1]
-        except (StopIteration, JSONDecodeError, RecursionError):
+            strict = self._syntax.non_numeric  # the scanner takes NaN always
+            end: int = _scan(self._text, self._at)[1] if strict else parse_prefix(self._text, self._at, syntax=self._syntax)[1]
+        except (StopIteration, JSONDecodeError, RecursionError, BrokenText):
             if not self._done:
                 return None
             try:
