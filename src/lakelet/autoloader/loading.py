@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.text import option_text
@@ -21,22 +21,31 @@ def reader_arguments(reader: Any) -> dict[str, Any]:
     return arguments
 
 
+_PARAMETERS = {"format": ("source",), "schema": ("schema",), "option": ("key", "value"), "options": ()}
+
+
 def capturing(name: str) -> Callable[[Any], Any]:
     """Wrap a builder method so that its argument is known when `load` is called."""
 
     def make(original: Any) -> Any:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            seen = reader_arguments(self)
-            if name in ("format", "schema"):
-                seen[name] = args[0] if args else next(iter(kwargs.values()))
-            else:
-                given = kwargs if name == "options" else {_argument(args, kwargs, 0, "key"): _argument(args, kwargs, 1, "value")}
-                seen.setdefault("options", {}).update({k: option_text(v) for k, v in given.items() if v is not None})
+            given = {"options": kwargs} if name == "options" else {**dict(zip(_PARAMETERS[name], args, strict=False)), **kwargs}
+            remember(self, name, given)
             return original(self, *args, **kwargs)
 
         return method
 
     return make
+
+
+def remember(reader: Any, name: str, given: Mapping[str, Any]) -> None:
+    """Keep the arguments of a builder method, which are given by the names of its parameters, with the reader."""
+    seen = reader_arguments(reader)
+    if name in ("format", "schema"):
+        seen[name] = next(iter(given.values()))
+    else:
+        options = given.get("options", {}) if name == "options" else {given["key"]: given["value"]}
+        seen.setdefault("options", {}).update({k: option_text(v) for k, v in options.items() if v is not None})
 
 
 def given_options(reader: Any, options: Mapping[str, Any]) -> dict[str, str]:
@@ -58,7 +67,3 @@ def struct_of(schema: Any, spark: SparkSession) -> StructType | None:
         return schema
     jvm: Any = spark._jvm
     return StructType.fromJson(json.loads(jvm.org.apache.spark.sql.types.StructType.fromDDL(schema).json()))
-
-
-def _argument(args: Sequence[Any], kwargs: Mapping[str, Any], index: int, name: str) -> Any:
-    return args[index] if len(args) > index else kwargs[name]

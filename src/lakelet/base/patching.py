@@ -9,6 +9,7 @@ import functools
 import importlib
 import inspect
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -89,9 +90,12 @@ def without_context(make: Callable[[Any], Any]) -> Make:
 def put_on(patches: Sequence[Patch], context: Any = None) -> PatchSet:
     """Replace the attributes in their order; where one fails, those before it are put back.
 
-    `context`: what the replacements need. Raises ImportError or AttributeError for an owner or attribute that is missing, and what a
-    patch's `make` raises.
+    `context`: what the replacements need. Raises ImportError or AttributeError for an owner or attribute that is missing, ValueError for
+    an attribute that the set replaces twice, and what a patch's `make` raises.
     """
+    twice = [name for name, times in Counter(map(str, patches)).items() if times > 1]
+    if twice:
+        raise ValueError(f"a set replaces {', '.join(twice)} twice")
     made = PatchSet(tuple(patches), context)
     with _lock:
         _sets.append(made)
@@ -153,8 +157,6 @@ def _replacement(before: Any, patch: Patch, context: Any) -> Any:
 def _rebuild(patch: Patch) -> None:
     """Put the original back, then what the sets that are still on make of it."""
     owner = patch.owned_by()
-    if (id(owner), patch.name) not in _originals:  # a set may replace an attribute twice
-        return
     _, original = _originals[id(owner), patch.name]
     if original is not _ABSENT:
         setattr(owner, patch.name, original)

@@ -127,7 +127,7 @@ def said(text: str, name: str = "word", owner: str = "Plain") -> tuple[Patch, ..
 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_later_patch_of_the_same_attribute_calls_the_earlier_one() -> None:
-    with patched_with((*said("first"), *said("second")), 7):
+    with patched_with(said("first"), 7), patched_with(said("second"), 7):
         assert Plain().word() == "second7(first7(plain))"
         assert Plain.word.__name__ == "word"
 
@@ -159,6 +159,12 @@ def test_a_set_that_is_put_on_inside_a_block_ends_with_it() -> None:
     with patched_with(said("outer")):
         inner = put_on(said("inner"))
     assert not inner.is_on
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_set_replaces_an_attribute_once() -> None:
+    with pytest.raises(ValueError, match=r"a set replaces .*Plain\.word twice"), patched_with((*said("first"), *said("second"))):
+        pass
 
 
 def test_a_missing_attribute_is_named() -> None:

@@ -5,18 +5,15 @@ Spark has neither that catalog nor that schema, so it cannot be told to use them
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from pyspark.sql import SparkSession
 
-from lakelet.base.patching import Patch
 from lakelet.language.registry import names_used
 from lakelet.language.sql_text.tokens import literal
-from lakelet.spark.patches import owners
-from lakelet.spark.patches.text_functions import builtin, of_text
+from lakelet.spark.patches.doors import Call, Rest, around, before
+from lakelet.spark.patches.other_names import builtin
 
 _CATALOG, _SCHEMAS = "current_catalog", ("current_schema", "current_database")
+NAMES = (_CATALOG, *_SCHEMAS)
 
 
 def _own(session: SparkSession) -> dict[str, str]:
@@ -26,7 +23,7 @@ def _own(session: SparkSession) -> dict[str, str]:
     return {_CATALOG: str(catalog), **dict.fromkeys(_SCHEMAS, str(schema))}
 
 
-def _tell(session: SparkSession) -> None:
+def register(session: SparkSession) -> None:
     """Put functions that give the pipeline's names in the place of Spark's, in the JVM session of this thread."""
     jsession = session._jsparkSession
     for function, name in _own(session).items():
@@ -34,27 +31,20 @@ def _tell(session: SparkSession) -> None:
         jsession.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}() RETURNS STRING RETURN {literal(name)}")
 
 
-def _function(original: Any, update: SparkSession) -> Any:
-    def call() -> Any:
-        _tell(update)
-        return original()
+_WHY = "Spark has no catalog and schema of the pipeline's names, and would name its own"
 
+
+@before(_WHY)
+def named(call: Call) -> Call:
+    """Register the functions before a column calls one of them."""
+    register(call.update)
     return call
 
 
-def _answer(function: str) -> Callable[[Any, SparkSession], Any]:
-    return lambda original, update: lambda self: _own(update)[function]
+@around(_WHY)
+def answered(call: Call, rest: Rest) -> str:
+    """Answer what the session catalog is asked for."""
+    return _own(call.update)[_CATALOG if call.method == "currentCatalog" else _SCHEMAS[0]]
 
 
-_WHY = "Spark has no catalog and schema of the pipeline's names, and would name its own"
-
-CURRENT_NAMES: tuple[Patch, ...] = (
-    *of_text((_CATALOG, *_SCHEMAS), _tell, _WHY),
-    *(Patch(owners.FUNCTIONS, name, _function, _WHY, "3.5.0") for name in (_CATALOG, *_SCHEMAS)),
-    *(Patch(owners.BUILTIN, name, _function, _WHY, "3.5.0") for name in (_CATALOG, *_SCHEMAS)),
-    Patch(owners.CATALOG, "currentCatalog", _answer(_CATALOG), _WHY, "3.4.0"),
-    Patch(owners.CATALOG, "currentDatabase", _answer(_SCHEMAS[0]), _WHY, "2.0.0"),
-)
-"""Patches that name the pipeline's catalog and schema."""
-
-__all__ = ["CURRENT_NAMES"]
+__all__ = ["NAMES", "answered", "named", "register"]

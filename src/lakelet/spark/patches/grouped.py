@@ -6,34 +6,22 @@ The sessions of serverless pipelines tell them apart. In a function that Spark r
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.base.names import quoted
-from lakelet.base.patching import Patch, without_context
 from lakelet.spark.names.second_calls import OWN_COLUMNS
-from lakelet.spark.patches import owners
+from lakelet.spark.patches.doors import Call, Rest, around
 
 
-def _with_own_columns(original: Any) -> Any:
-    def call(self: Any, *args: Any, **kwargs: Any) -> DataFrame:
-        frame: DataFrame = original(self, *args, **kwargs)
-        names = frame.columns if OWN_COLUMNS.on() else []
-        if not names or len({name.lower() for name in names}) < len(names):
-            return frame
-        return frame.select(*(F.col(quoted(name)).alias(name) for name in names))
+@around("columns of two groupings of one frame are told apart in joins, as in the sessions of serverless pipelines")
+def own_columns(call: Call, rest: Rest) -> DataFrame:
+    """Give the result of a grouping columns of its own, in the mode of `OWN_COLUMNS`."""
+    frame: DataFrame = rest(call)
+    names = frame.columns if OWN_COLUMNS.on() else []
+    if not names or len({name.lower() for name in names}) < len(names):
+        return frame
+    return frame.select(*(F.col(quoted(name)).alias(name) for name in names))
 
-    return call
 
-
-_WHY = "columns of two groupings of one frame are told apart in joins, as in the sessions of serverless pipelines"
-
-GROUPED: tuple[Patch, ...] = tuple(
-    Patch(owners.GROUPED, name, without_context(_with_own_columns), _WHY, "1.3.0")
-    for name in ("agg", "count", "avg", "mean", "max", "min", "sum")
-)
-"""Patches that give each grouping columns of its own."""
-
-__all__ = ["GROUPED"]
+__all__ = ["own_columns"]

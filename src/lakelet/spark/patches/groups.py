@@ -7,29 +7,24 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from lakelet.base.patching import Patch
 from lakelet.language.sql_text.tokens import literal
 from lakelet.spark.patches.notices import tell
-from lakelet.spark.patches.text_functions import of_text
 
 PARAMETER = "lakelet.groups"
-_FUNCTIONS = ("is_member", "is_account_group_member")
+NAMES = ("is_member", "is_account_group_member")
 
 
-def _register(session: SparkSession) -> None:
+def register(session: SparkSession) -> None:
     """Give the JVM session of this thread the two functions, unless it has functions of these names; notice where no group is given."""
     given, jsession, jvm = session.conf.get(PARAMETER, None), session._jsparkSession, session._jvm
     assert jvm is not None
     groups = [group.strip() for group in (given or "").split(",") if group.strip()]
     member = f"coalesce(name IN ({', '.join(map(literal, groups))}), false)" if groups else "false"
-    for function in _FUNCTIONS:
+    for function in NAMES:
         if not jsession.sessionState().catalog().isTemporaryFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(function)):
             jsession.sql(f"CREATE TEMPORARY FUNCTION {function}(name STRING) RETURNS BOOLEAN RETURN {member}")
     if given is None:
         tell(f"is_member and is_account_group_member are false for every group: name those that you are in, --param {PARAMETER}=a,b")
 
 
-GROUPS: tuple[Patch, ...] = of_text(_FUNCTIONS, _register, "Spark knows no groups of users")
-"""Patches that answer who is in a group."""
-
-__all__ = ["GROUPS", "PARAMETER"]
+__all__ = ["NAMES", "PARAMETER", "register"]

@@ -12,8 +12,6 @@ from lakelet.autoloader.formats.json.inference import NULL, Type, finish, merge,
 from lakelet.autoloader.formats.json.text import BrokenText, parse
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted_if_needed
-from lakelet.base.patching import Patch
-from lakelet.spark.patches.text_functions import of_text
 
 NAME = "schema_of_json_agg"
 
@@ -59,7 +57,4 @@ def register(session: SparkSession) -> None:
         session.udf.register(NAME, make(of_group, "string"))
 
 
-JSON_SCHEMAS: tuple[Patch, ...] = of_text((NAME,), register, "Spark has the function for one literal only")
-"""Patches that register the function where a text may call it."""
-
-__all__ = ["JSON_SCHEMAS", "NAME", "register", "schema_of_texts"]
+__all__ = ["NAME", "register", "schema_of_texts"]

@@ -13,10 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import CatalogMetadata, Database, Table
 
 from lakelet.base.names import TableName, split_name
-from lakelet.base.patching import Patch, without_context
 from lakelet.language.sql_text.commands import Shown, shown
 from lakelet.spark.names.outside import held, named
-from lakelet.spark.patches import owners
+from lakelet.spark.patches.doors import Call, Rest, around
 
 _INTERNAL = "__lakelet_"
 
@@ -79,14 +78,16 @@ def _views(spark: SparkSession) -> list[str]:
     return [str(found.apply(i).table()) for i in range(found.size())]
 
 
-def _sql(original: Any) -> Any:
-    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
-        asked = shown(sqlQuery)
-        found = _answer(self, asked) if asked is not None else None
-        rows: DataFrame = original(self, sqlQuery, args, **kwargs) if found is None else found
-        return rows
+_WHY = "Spark's catalog has other names than the pipeline's, and none with three parts"
 
-    return sql
+
+@around(_WHY)
+def listed(call: Call, rest: Rest) -> DataFrame:
+    """Answer a statement that lists catalogs, schemas or tables."""
+    asked = shown(call.get("sqlQuery"))
+    found = _answer(call.target, asked) if asked is not None else None
+    rows: DataFrame = rest(call) if found is None else found
+    return rows
 
 
 def _answer(spark: SparkSession, asked: Shown) -> DataFrame | None:
@@ -105,47 +106,32 @@ def _answer(spark: SparkSession, asked: Shown) -> DataFrame | None:
     return spark.createDataFrame(rows, "database STRING, tableName STRING, isTemporary BOOLEAN")
 
 
-def _list_tables(original: Any) -> Any:
-    def tables(self: Any, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
-        return _listed(self._sparkSession, dbName or "", pattern)
-
-    return tables
-
-
-def _list_databases(original: Any) -> Any:
-    def databases(self: Any, pattern: str | None = None) -> list[Database]:
-        catalog = held().namespace.catalog
-        names = _matching(_schemas(catalog), pattern)
-        return [Database(name, catalog, None, "") for name in _schemas(catalog) if name in names]
-
-    return databases
+@around(_WHY)
+def list_tables(call: Call, rest: Rest) -> list[Table]:
+    """Return the tables of a schema, and the temporary views."""
+    return _listed(call.target._sparkSession, call.get("dbName") or "", call.get("pattern"))
 
 
-def _list_catalogs(original: Any) -> Any:
-    def catalogs(self: Any, pattern: str | None = None) -> list[CatalogMetadata]:
-        names = _matching(_catalogs(), pattern)
-        return [CatalogMetadata(name, None) for name in _catalogs() if name in names]
-
-    return catalogs
-
-
-def _database_exists(original: Any) -> Any:
-    def exists(self: Any, dbName: str) -> bool:
-        catalog, schema = _of_schema(dbName)
-        return schema.lower() in (name.lower() for name in _schemas(catalog))
-
-    return exists
+@around(_WHY)
+def list_databases(call: Call, rest: Rest) -> list[Database]:
+    """Return the schemas of the pipeline's catalog."""
+    catalog = held().namespace.catalog
+    names = _matching(_schemas(catalog), call.get("pattern"))
+    return [Database(name, catalog, None, "") for name in _schemas(catalog) if name in names]
 
 
-_WHY = "Spark's catalog has other names than the pipeline's, and none with three parts"
+@around(_WHY)
+def list_catalogs(call: Call, rest: Rest) -> list[CatalogMetadata]:
+    """Return the catalogs that have tables."""
+    names = _matching(_catalogs(), call.get("pattern"))
+    return [CatalogMetadata(name, None) for name in _catalogs() if name in names]
 
-LISTING: tuple[Patch, ...] = (
-    Patch(owners.SESSION, "sql", without_context(_sql), _WHY, "2.0.0"),
-    Patch(owners.CATALOG, "listTables", without_context(_list_tables), _WHY, "2.0.0"),
-    Patch(owners.CATALOG, "listDatabases", without_context(_list_databases), _WHY, "2.0.0"),
-    Patch(owners.CATALOG, "listCatalogs", without_context(_list_catalogs), _WHY, "3.4.0"),
-    Patch(owners.CATALOG, "databaseExists", without_context(_database_exists), _WHY, "3.3.0"),
-)
-"""Patches that list the tables which code can read."""
 
-__all__ = ["LISTING"]
+@around(_WHY)
+def database_exists(call: Call, rest: Rest) -> bool:
+    """Return whether a schema has tables."""
+    catalog, schema = _of_schema(call.get("dbName"))
+    return schema.lower() in (name.lower() for name in _schemas(catalog))
+
+
+__all__ = ["database_exists", "list_catalogs", "list_databases", "list_tables", "listed"]

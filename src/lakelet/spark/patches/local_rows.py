@@ -7,28 +7,28 @@ process checks their classes first. Values that it refuses are converted as Conn
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException, PySparkTypeError
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from lakelet.base.patching import Patch, without_context
-from lakelet.spark.patches import owners
+from lakelet.spark.patches.doors import Call, Rest, around
 
 _REFUSED = ("FIELD_DATA_TYPE_UNACCEPTABLE", "FIELD_DATA_TYPE_UNACCEPTABLE_WITH_NAME")
 
 
-def _creating(original: Any) -> Any:
-    def create(self: Any, data: Any, schema: Any = None, samplingRatio: Any = None, verifySchema: bool = True) -> Any:
-        try:
-            return original(self, data, schema, samplingRatio, verifySchema)
-        except PySparkTypeError as refused:
-            table = _converted(data, schema) if refused.getCondition() in _REFUSED else None
-            if table is None:
-                raise
-            return original(self, table, schema)
-
-    return create
+@around("Spark Connect converts values that a session refuses")
+def converted(call: Call, rest: Rest) -> Any:
+    """Create the data frame; values that are refused are converted."""
+    try:
+        return rest(call)
+    except PySparkTypeError as refused:
+        schema = call.get("schema")
+        table = _converted(call.get("data"), schema) if refused.getCondition() in _REFUSED else None
+        if table is None:
+            raise
+        return rest(replace(call, arguments={"data": table, "schema": schema}))
 
 
 def _converted(rows: Any, schema: Any) -> Any:
@@ -45,9 +45,4 @@ def _converted(rows: Any, schema: Any) -> Any:
         return None
 
 
-LOCAL_ROWS: tuple[Patch, ...] = (
-    Patch(owners.SESSION, "createDataFrame", without_context(_creating), "Spark Connect converts values that a session refuses", "2.0.0"),
-)
-"""Patches that make `spark.createDataFrame` of user code accept the values that Spark Connect accepts."""
-
-__all__ = ["LOCAL_ROWS"]
+__all__ = ["converted"]

@@ -15,11 +15,10 @@ from typing import Any
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.autoloader.loading import capturing, reader_arguments
+from lakelet.autoloader.loading import reader_arguments
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, all_quoted, quoted, split_name
-from lakelet.base.patching import Patch, without_context
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import commands, table_names
@@ -29,7 +28,7 @@ from lakelet.spark.names.information import information
 from lakelet.spark.names.named_tables import named, open_outside, with_options
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
-from lakelet.spark.patches import owners
+from lakelet.spark.patches.doors import Call, Rest, around, before
 from lakelet.spark.patches.own_tables import OwnTable
 from lakelet.spark.settings import note
 from lakelet.storage.information_schema import SCHEMA
@@ -212,7 +211,7 @@ def _resolved(name: str) -> TableName | None:
         return None
 
 
-# --------------------------------------------------------------------------------------------------------------- patches
+# ----------------------------------------------------------------------------------------------------------------- steps
 
 
 def _written(spark: SparkSession, name: object, *, creating: bool) -> str | None:
@@ -233,49 +232,55 @@ def _written(spark: SparkSession, name: object, *, creating: bool) -> str | None
     return None if path is None else f"delta.{quoted(path)}"
 
 
-def _save_as_table(original: Any) -> Any:
-    def save(self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any) -> None:
-        target = _written(self._spark, name, creating=True)
-        if target is None or target.startswith("spark_catalog."):
-            original(self, target or name, format, mode, partitionBy, **options)
-            return
-        asked = format or reader_arguments(self).get("format") or "delta"
-        self.mode(mode).format(asked).options(**options)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        self._jwrite.save(split_name(target)[1])
-
-    return save
-
-
-def _by_name(original: Any, *, creating: bool) -> Any:
-    def call(self: Any, table: str, *args: Any, **kwargs: Any) -> Any:
-        spark = getattr(self, "_spark", None) or self.sparkSession
-        return original(self, _written(spark, table, creating=creating) or table, *args, **kwargs)
-
-    return call
-
-
-def _for_name(original: Any) -> Any:
-    def call(cls: Any, sparkSession: Any, tableOrViewName: str) -> Any:
-        reader = active_reader()
-        opened = getattr(reader, "own_table", None)  # handlers of sinks read and write tables beside the pipeline
-        rows = opened(tableOrViewName) if opened is not None and not hasattr(reader, "target_of") else None
-        if rows is not None:
-            return OwnTable(sparkSession, tableOrViewName, rows)
-        return original(cls, sparkSession, _written(sparkSession, tableOrViewName, creating=False) or tableOrViewName)
-
-    return call
-
-
 _WHY = "tables of the pipeline and from outside (--table) are written to by their names"
 
-TABLES: tuple[Patch, ...] = (
-    Patch(owners.BATCH_WRITER, "format", without_context(capturing("format")), "saveAsTable has to know it", "1.4.0"),
-    Patch(owners.BATCH_WRITER, "saveAsTable", without_context(_save_as_table), _WHY, "1.4.0"),
-    Patch(owners.FRAME, "writeTo", without_context(functools.partial(_by_name, creating=True)), _WHY, "3.1.0"),
-    Patch(owners.BATCH_WRITER, "insertInto", without_context(functools.partial(_by_name, creating=False)), _WHY, "1.4.0"),
-    Patch(owners.FRAME, "mergeInto", without_context(functools.partial(_by_name, creating=False)), _WHY, "4.0.0"),
-    Patch(owners.DELTA_TABLE, "forName", without_context(_for_name), "datasets, --table and tables that code made have names", "0.7"),
-)
-"""Patches that find the tables that calls write to."""
+
+@around(_WHY)
+def saved(call: Call, rest: Rest) -> Any:
+    """`saveAsTable`: save in the folder of the table that the name means."""
+    writer, given = call.target, call.get
+    target = _written(writer._spark, given("name"), creating=True)
+    if target is None:
+        return rest(call)
+    if target.startswith("spark_catalog."):
+        return rest(call.changed(name=target))
+    asked = given("format") or reader_arguments(writer).get("format") or "delta"
+    writer.mode(given("mode")).format(asked).options(**given("options", {}))
+    if given("partitionBy") is not None:
+        writer.partitionBy(given("partitionBy"))
+    writer._jwrite.save(split_name(target)[1])
+
+
+def _with_target(call: Call, parameter: str, *, creating: bool = False) -> Call:
+    spark = getattr(call.target, "_spark", None) or call.target.sparkSession
+    target = _written(spark, call.get(parameter), creating=creating)
+    return call if target is None else call.changed(**{parameter: target})
+
+
+@before(_WHY)
+def created(call: Call) -> Call:
+    """`writeTo`: the table that the name means, which may not exist yet."""
+    return _with_target(call, "table", creating=True)
+
+
+@before(_WHY)
+def merged(call: Call) -> Call:
+    """`mergeInto`: the table that the name means."""
+    return _with_target(call, "table")
+
+
+@before(_WHY)
+def inserted(call: Call) -> Call:
+    """`insertInto`: the table that the name means."""
+    return _with_target(call, "tableName")
+
+
+@around("datasets, --table and tables that code made have names")
+def of_name(call: Call, rest: Rest) -> Any:
+    """`DeltaTable.forName`: the table that the name means; a dataset of the pipeline can only be read."""
+    reader, spark, name = active_reader(), call.get("sparkSession"), call.get("tableOrViewName")
+    opened = getattr(reader, "own_table", None)  # handlers of sinks read and write tables beside the pipeline
+    rows = opened(name) if opened is not None and not hasattr(reader, "target_of") else None
+    if rows is not None:
+        return OwnTable(spark, name, rows)
+    return rest(call.changed(tableOrViewName=_written(spark, name, creating=False) or name))

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from typing import Any
 
-from lakelet.base.patching import Patch
-from lakelet.spark.patches.text_functions import builtin, of_text
+from pyspark.sql import SparkSession
 
 _OF_SPARK = {"iff": "if", "getdate": "now", "charindex": "locate"}
 
 
-def _register(session: SparkSession) -> None:
-    """Give the JVM session of this thread Spark's functions by their other names too."""
+def register(session: SparkSession) -> None:
+    """Give a session Spark's functions by their other names too; its clones have them as well."""
     registry = session._jsparkSession.sessionState().functionRegistry()
     for name, known in _OF_SPARK.items():
         found = builtin(session, known)
         registry.registerFunction(builtin(session, name), registry.lookupFunction(found).get(), registry.lookupFunctionBuilder(found).get())
 
 
-OTHER_NAMES: tuple[Patch, ...] = of_text(_OF_SPARK, _register, "Spark has these functions of Databricks under other names only")
-"""Patches that register functions by other names."""
+def builtin(session: SparkSession, name: str) -> Any:
+    """Return Spark's identifier of a function of its own."""
+    jvm = session._jvm
+    assert jvm is not None
+    some = jvm.scala.Option.apply
+    return jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, some("builtin"), some("system"))
 
-__all__ = ["OTHER_NAMES"]
+
+__all__ = ["builtin", "register"]

@@ -7,18 +7,18 @@ pyspark gives them, at the paths of `--map`, and the tables of `--table`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from lakelet.autoloader.loading import capturing, given_options, pop_path, reader_arguments, struct_of
+from lakelet.autoloader.loading import given_options, pop_path, reader_arguments, remember, struct_of
 from lakelet.autoloader.options import batch_usage
 from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted
-from lakelet.base.patching import Patch, without_context
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import table_names
 from lakelet.spark import settings
@@ -26,14 +26,16 @@ from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_metadata_if_asked
 from lakelet.spark.names.information import information
-from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import open_relation
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
-from lakelet.spark.patches import owners
+from lakelet.spark.patches.doors import Call, Rest, around, before
 from lakelet.spark.patches.made_tables import sql_outside
 from lakelet.storage.information_schema import asked_for
+
+_NAMED = "a name means a dataset of the pipeline or a table from outside first"
+_CLOUD_FILES = "cloudFiles is Lakelet's Auto Loader"
 
 
 def _table(
@@ -58,127 +60,126 @@ def _table(
     return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=elsewhere, options=options)
 
 
-def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
-    def make(original: Any) -> Any:
-        def table(self: Any, tableName: str) -> DataFrame:
-            said = reader_arguments(self)
-            asked = said.get("options", {})
-            jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
-            if streaming and asked and "schema" in said:  # which Spark ignores, and a path to the table would not
-                jreader = self._spark._jsparkSession.readStream()
-                for key, value in asked.items():
-                    jreader.option(key, value)
-            return with_metadata_if_asked(_table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), asked))
-
-        return table
-
-    return make
+@around(_NAMED)
+def session_table(call: Call, rest: Rest) -> DataFrame:
+    """`spark.table`: what the name means."""
+    return _table(call.target, call.get("tableName"), False, None, lambda: rest(call))
 
 
-def _sql(original: Any) -> Any:
-    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
-        reader = active_reader()
-        answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(sql_outside, self)
-        sqlQuery, args = table_names.with_named_parameters(sqlQuery, args)
-        run = functools.partial(on_text_too, run=lambda text: original(self, text, args))
-        if not kwargs:
-            return answer(sqlQuery, run, args)
-        formatter = SQLStringFormatter(self)  # as pyspark does it; the text must be complete before names are looked up
-        try:
-            return answer(formatter.format(sqlQuery, **kwargs), run, args)
-        finally:
-            formatter.clear()
-
-    return sql
+@around(_NAMED)
+def reader_table(call: Call, rest: Rest) -> DataFrame:
+    """`table` of a reader: what the name means, read with the options of the reader."""
+    reader, streaming = call.target, isinstance(call.target, DataStreamReader)
+    said = reader_arguments(reader)
+    asked = said.get("options", {})
+    jreader = reader._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
+    if streaming and asked and "schema" in said:  # which Spark ignores, and a path to the table would not
+        jreader = reader._spark._jsparkSession.readStream()
+        for key, value in asked.items():
+            jreader.option(key, value)
+    return with_metadata_if_asked(_table(reader._spark, call.get("tableName"), streaming, jreader, lambda: rest(call), asked))
 
 
-def _table_exists(original: Any) -> Any:
-    def exists(self: Any, tableName: str, dbName: str | None = None) -> bool:
-        name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
-        reader = active_reader()
-        catalog = reader.catalog if isinstance(reader, QueryReader) else None
-        found = catalog.find(parts_of(name)) if catalog else None
-        if catalog and found and (catalog.dataset(parts_of(name)) or found.key in catalog.other_tables):
-            return True
-        if (found.key if found else named_tables.named().key_of(name)) in named_tables.named():
-            return True
-        if catalog is None and held().find(self._sparkSession, name) is not None:
-            return True
-        full = found or held().full_name(name)
-        if full is not None and held().storage is not None and asked_for(full) is not None:
-            return True
-        try:
-            return bool(original(self, tableName, dbName))
-        except AnalysisException as problem:
-            if is_missing_table(problem):
-                return False
-            raise
-
-    return exists
+@before("a name in IDENTIFIER(?) is replaced, and a value goes with its name")
+def parameters(call: Call) -> Call:
+    """Give the parameters of a SQL text names."""
+    text, args = table_names.with_named_parameters(call.get("sqlQuery"), call.get("args"))
+    return call.changed(sqlQuery=text, args=args)
 
 
-def _stop(name: str) -> Callable[[Any], Any]:
-    def make(original: Any) -> Any:
-        def stop(self: Any) -> None:
-            settings.note(f"{name}.stop() has no effect here: the session belongs to the update, which goes on")
-
-        return stop
-
-    return make
-
-
-def _stream_load(original: Any) -> Any:
-    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        reader, said = active_reader(), reader_arguments(self)
-        wanted = format or said.get("format")
-        if not isinstance(reader, QueryReader) or str(wanted).lower() != "cloudfiles":
-            frame: DataFrame = original(self, path, format, schema, **options)
-            return with_metadata_if_asked(frame)
-        given = given_options(self, options)
-        declared = struct_of(schema if schema is not None else said.get("schema"), reader.spark)
-        return reader.load(path or pop_path(given), given, declared)
-
-    return load
+@around("the text must be complete before names are looked up")
+def frames(call: Call, rest: Rest) -> DataFrame:
+    """Put the names of views in the place of `{frame}`, as pyspark does it."""
+    given = call.get("kwargs")
+    if not given:
+        return rest(call)  # type: ignore[no-any-return]
+    formatter = SQLStringFormatter(call.target)
+    try:
+        return rest(call.changed(sqlQuery=formatter.format(call.get("sqlQuery"), **given), kwargs={}))  # type: ignore[no-any-return]
+    finally:
+        formatter.clear()
 
 
-def _batch_load(original: Any) -> Any:
-    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        if str(format or reader_arguments(self).get("format")).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
-            error = batch_usage()
-            error.where = caller_location()
-            raise error
-        frame: DataFrame = original(self, path, format, schema, **options)
-        return frame
-
-    return load
+@around(_NAMED)
+def names(call: Call, rest: Rest) -> DataFrame:
+    """Run a SQL text in which names mean what they mean to the reader that is active."""
+    reader = active_reader()
+    answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(sql_outside, call.target)
+    return answer(call.get("sqlQuery"), lambda text: rest(call.changed(sqlQuery=text)), call.get("args"))
 
 
-def _session_table(original: Any) -> Any:
-    return lambda self, name: _table(self, name, False, None, lambda: original(self, name))
+@around(_NAMED)
+def exists(call: Call, rest: Rest) -> bool:
+    """`tableExists`: whether a name means a table."""
+    tableName, dbName = call.get("tableName"), call.get("dbName")
+    name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
+    reader = active_reader()
+    catalog = reader.catalog if isinstance(reader, QueryReader) else None
+    found = catalog.find(parts_of(name)) if catalog else None
+    if catalog and found and (catalog.dataset(parts_of(name)) or found.key in catalog.other_tables):
+        return True
+    if (found.key if found else named_tables.named().key_of(name)) in named_tables.named():
+        return True
+    if catalog is None and held().find(call.target._sparkSession, name) is not None:
+        return True
+    full = found or held().full_name(name)
+    if full is not None and held().storage is not None and asked_for(full) is not None:
+        return True
+    try:
+        return bool(rest(call))
+    except AnalysisException as problem:
+        if is_missing_table(problem):
+            return False
+        raise
 
 
-def _remembered(owner: str, names: Mapping[str, str]) -> list[Patch]:
-    why = "pyspark hands it to Java and forgets it; `load` and `table` have to know it"
-    return [Patch(owner, name, without_context(capturing(name)), why, since) for name, since in names.items()]
+@around("the session belongs to the update, which goes on")
+def stopped(call: Call, rest: Rest) -> None:
+    """Note that `stop` has no effect."""
+    name = "spark" if isinstance(call.target, SparkSession) else "spark.sparkContext"
+    settings.note(f"{name}.stop() has no effect here: the session belongs to the update, which goes on")
 
 
-_NAMED = "a name means a dataset of the pipeline or a table from outside first"
-_STOPPED = "the session belongs to the update, which goes on"
-_CLOUD_FILES = "cloudFiles is Lakelet's Auto Loader"
+@around(_CLOUD_FILES)
+def stream_load(call: Call, rest: Rest) -> DataFrame:
+    """Open a stream of cloudFiles for the reader that is active."""
+    reader, said = active_reader(), reader_arguments(call.target)
+    wanted = call.get("format") or said.get("format")
+    if not isinstance(reader, QueryReader) or str(wanted).lower() != "cloudfiles":
+        return with_metadata_if_asked(rest(call))
+    given = given_options(call.target, call.get("options", {}))
+    schema = call.get("schema")
+    declared = struct_of(schema if schema is not None else said.get("schema"), reader.spark)
+    return reader.load(call.get("path") or pop_path(given), given, declared)
 
-READERS: tuple[Patch, ...] = (
-    Patch(owners.SESSION, "table", without_context(_session_table), _NAMED, "2.0.0"),
-    Patch(owners.BATCH_READER, "table", without_context(_reader_table(streaming=False)), _NAMED, "1.4.0"),
-    Patch(owners.STREAM_READER, "table", without_context(_reader_table(streaming=True)), _NAMED, "3.1.0"),
-    Patch(owners.SESSION, "sql", without_context(_sql), _NAMED, "2.0.0"),
-    Patch(owners.BATCH_READER, "load", without_context(_batch_load), _CLOUD_FILES, "1.4.0"),
-    *_remembered(owners.STREAM_READER, {"format": "2.0.0", "schema": "2.0.0", "option": "2.0.0", "options": "2.0.0"}),
-    *_remembered(owners.BATCH_READER, {"format": "1.4.0", "option": "1.5.0", "options": "1.4.0"}),
-    Patch(owners.STREAM_READER, "load", without_context(_stream_load), _CLOUD_FILES, "2.0.0"),
-    Patch(owners.CATALOG, "tableExists", without_context(_table_exists), _NAMED, "3.3.0"),
-    Patch(owners.SESSION, "stop", without_context(_stop("spark")), _STOPPED, "2.0.0"),
-    Patch(owners.CONTEXT, "stop", without_context(_stop("spark.sparkContext")), _STOPPED, "0.7.0"),
-)
-"""Patches that ask the active reader for the tables and files that user code reads."""
 
-__all__ = ["READERS"]
+@before(_CLOUD_FILES)
+def batch_load(call: Call) -> Call:
+    """Refuse a batch of cloudFiles. Raises CF_INCORRECT_BATCH_USAGE."""
+    wanted = call.get("format") or reader_arguments(call.target).get("format")
+    if str(wanted).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
+        error = batch_usage()
+        error.where = caller_location()
+        raise error
+    return call
+
+
+@before("pyspark hands it to Java and forgets it; load, table and saveAsTable have to know it")
+def remembered(call: Call) -> Call:
+    """Keep what a reader or writer is given."""
+    remember(call.target, call.method, call.arguments)
+    return call
+
+
+__all__ = [
+    "batch_load",
+    "exists",
+    "frames",
+    "names",
+    "parameters",
+    "reader_table",
+    "remembered",
+    "session_table",
+    "stopped",
+    "stream_load",
+]

@@ -11,19 +11,17 @@ from pyspark.sql import SparkSession
 
 from lakelet.base import secrets
 from lakelet.base.locations import caller_location
-from lakelet.base.patching import Patch
 from lakelet.base.redaction import remember
 from lakelet.language.sql_text.tokens import Token, literal, plain_tokens
-from lakelet.spark.patches.text_functions import reading_text
 
 _OR_FAIL, _OR_NULL = "secret", "try_secret"
-_FUNCTIONS = (_OR_FAIL, _OR_NULL)
+NAMES = (_OR_FAIL, _OR_NULL)
 _KNOWN = "lakelet.secrets"
 """Setting of a session that has the functions: the variables that they know, which are those that its texts have named so far."""
 _lock = threading.Lock()
 
 
-def _register(session: SparkSession, text: str) -> None:
+def register(session: SparkSession, text: str) -> None:
     """Give the JVM session of this thread the two functions, unless the pipeline has functions of these names.
 
     Raises SECRET_MISSING for a call of `secret` whose arguments are written out and name no secret of the environment.
@@ -32,7 +30,7 @@ def _register(session: SparkSession, text: str) -> None:
     assert jvm is not None
     catalog, identifier = jsession.sessionState().catalog(), jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
     ours = jsession.conf().contains(_KNOWN)
-    if not ours and any(catalog.isTemporaryFunction(identifier(function)) for function in _FUNCTIONS):
+    if not ours and any(catalog.isTemporaryFunction(identifier(function)) for function in NAMES):
         return
     wanted = _wanted(plain_tokens(text))
     with _lock:  # flows of one session run beside each other
@@ -52,7 +50,7 @@ def _wanted(found: Sequence[Token]) -> set[str]:
     wanted: set[str] = set()
     for at, token in enumerate(found):
         qualified = at > 0 and found[at - 1].upper == "."
-        if qualified or token.upper.lower() not in _FUNCTIONS or [one.upper for one in found[at + 1 : at + 2]] != ["("]:
+        if qualified or token.upper.lower() not in NAMES or [one.upper for one in found[at + 1 : at + 2]] != ["("]:
             continue
         arguments = found[at + 2 : at + 6]
         if [one.upper for one in arguments] != ["", ",", "", ")"] or {arguments[0].kind, arguments[2].kind} != {"string"}:
@@ -73,7 +71,4 @@ def _bodies(known: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return (_OR_FAIL, f"coalesce({value}, {missing})"), (_OR_NULL, value)
 
 
-SECRETS: tuple[Patch, ...] = reading_text(_FUNCTIONS, _register, "Spark has no secrets")
-"""Patches that answer what a secret is."""
-
-__all__ = ["SECRETS"]
+__all__ = ["NAMES", "register"]

@@ -1,50 +1,52 @@
-"""Gives the session functions that Spark has not, when SQL text that user code hands to pyspark may call them."""
+"""Gives the session functions that Spark has not, before it gets SQL text that may call them.
+
+These depend on the text or on what holds when it is run; functions that do not are registered once (`other_names`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakelet.base.patching import Patch
 from lakelet.language.sql_text.tokens import may_have
-from lakelet.spark.patches import owners
+from lakelet.spark.patches import current_names, groups, json_schemas, secret_functions
+from lakelet.spark.patches.doors import Call, before
 
-_TAKING_TEXT = (
-    *((owners.SESSION, "sql", "2.0.0"), (owners.FUNCTIONS, "expr", "1.5.0"), (owners.BUILTIN, "expr", "1.5.0")),
-    *((owners.FRAME, "selectExpr", "1.3.0"), (owners.FRAME, "filter", "1.3.0"), (owners.FRAME, "where", "1.3.0")),
-)
+_REGISTERED: Mapping[tuple[str, ...], Callable[[SparkSession, str], None]] = {
+    secret_functions.NAMES: secret_functions.register,
+    groups.NAMES: lambda session, _: groups.register(session),
+    (json_schemas.NAME,): lambda session, _: json_schemas.register(session),
+    current_names.NAMES: lambda session, _: current_names.register(session),
+}
+"""What gives a session functions for a text, by their names."""
+_ALL = tuple(name for names in _REGISTERED for name in names)
 
 
-def of_text(names: Collection[str], register: Callable[[SparkSession], None], why: str) -> tuple[Patch, ...]:
-    """Return the patches that call `register` with a session before it gets SQL text in which one of `names` stands."""
-    return reading_text(names, lambda session, _: register(session), why)
-
-
-def reading_text(names: Collection[str], act: Callable[[SparkSession, str], None], why: str) -> tuple[Patch, ...]:
-    """Return the patches that call `act` with a session and each SQL text that it gets in which one of `names` stands."""
-
-    def in_text(original: Any, update: SparkSession) -> Any:
-        def call(*given: Any, **named: Any) -> Any:
-            values = (*given, *named.values())
-            texts = [text for one in values for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
-            for text in texts:
+@before("Spark has no secrets, no groups of users, no schema of many JSON texts, and other names of catalog and schema")
+def functions(call: Call) -> Call:
+    """Register the functions that the texts of a call name."""
+    session = call.target if isinstance(call.target, SparkSession) else call.update
+    for text in _texts(call):
+        if may_have(text, _ALL):
+            for names, register in _REGISTERED.items():
                 if may_have(text, names):
-                    act(given[0] if given and isinstance(given[0], SparkSession) else update, text)
-            return original(*given, **named)
-
-        return call
-
-    return tuple(Patch(owner, name, in_text, why, since) for owner, name, since in _TAKING_TEXT)
+                    register(session, text)
+    return call
 
 
-def builtin(session: SparkSession, name: str) -> Any:
-    """Return Spark's identifier of a function of its own."""
-    jvm = session._jvm
-    assert jvm is not None
-    some = jvm.scala.Option.apply
-    return jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, some("builtin"), some("system"))
+def _texts(call: Call) -> Iterator[str]:
+    for value in (*call.arguments.values(), *call.get("kwargs", {}).values()):
+        yield from (text for text in _flat(value) if isinstance(text, str))
 
 
-__all__ = ["builtin", "of_text", "reading_text"]
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+__all__ = ["functions"]

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakelet.base.patching import patched_with
 from lakelet.spark.names.outside import Outside, using
+from lakelet.spark.patches import other_names
 from lakelet.spark.patches.exclusive import only_pipeline
 from lakelet.spark.patches.python_files import mapped_files
 from lakelet.spark.patches.table import UPDATE
@@ -46,6 +47,7 @@ def patched(context: UpdateContext) -> Iterator[UpdateSession]:
         mapped_files(context.outside.paths, (*context.settings.values(), *os.environ.values())),
         using(context.outside),
     ):
+        other_names.register(session)
         yield session
 
 
