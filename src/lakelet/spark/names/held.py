@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.base.names import Namespace, TableName, split_name
+from lakelet.base.names import Namespace, TableName
 from lakelet.files.paths import any_path
 from lakelet.spark import settings
 from lakelet.storage.delta.tables import TableLog
@@ -46,14 +46,6 @@ class Held:
         own = frozenset(key for key, dataset in kept.items() if dataset.owner in (owner, None))
         return cls(namespace, found, names, own, storage)
 
-    def find(self, spark: SparkSession, text: str) -> TableName | None:
-        """The full name of the stored table that a name of one to three parts means; None if there is none, or a view of the session."""
-        name = self.full_name(text)
-        if name is None:
-            return None
-        is_view = len(split_name(text)) == 1 and _is_view(spark, name.name)
-        return None if is_view or self.path(name) is None else name
-
     def full_name(self, text: str) -> TableName | None:
         """The name of one to three parts, completed; None for what is not a name."""
         try:
@@ -78,8 +70,9 @@ class Held:
         return DataFrame(reader.format("delta").load(self.paths[name.key]), spark)
 
 
-def _is_view(spark: SparkSession, name: str) -> bool:
+def is_view(spark: SparkSession, name: str) -> bool:
+    """Whether the session has a temporary view of a name."""
     return bool(spark._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
 
 
-__all__ = ["Held"]
+__all__ = ["Held", "is_view"]

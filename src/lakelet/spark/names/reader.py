@@ -37,6 +37,7 @@ from lakelet.spark.names.information import information
 from lakelet.spark.names.input_file_name import with_file_names
 from lakelet.spark.names.json_columns import Growth, call_of, without_growth
 from lakelet.spark.names.json_expected import ExpectedFields, JsonSchemas
+from lakelet.spark.names.lookup import Place, meaning
 from lakelet.spark.names.paths import located_source, unusable_schema_location
 from lakelet.spark.names.second_calls import asked
 from lakelet.storage.delta.table_spec import CHANGE_FEED
@@ -182,27 +183,25 @@ class TableReader(ABC):
         self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
     ) -> DataFrame:
         """The table called `text`, read with `options`: of the pipeline first, then of the storage, then whatever Spark knows."""
-        parts = parts_of(text)
-        found, dataset = self.catalog.find(parts), self.catalog.dataset(parts)
-        if dataset is not None and not self.catalog.is_foreign(dataset.name):
-            return self.open(dataset, streaming=streaming, jreader=jreader, options=options)
-        if parts[0].lower() == "live":
+        meant = meaning(parts_of(text), self.catalog, streaming=streaming)
+        name = meant.name
+        if meant.dataset is not None:
+            return self.open(meant.dataset, streaming=streaming, jreader=jreader, options=options)
+        if meant.place is Place.NO_DATASET:
             raise self.unknown(text)
-        if found and found.key in self.catalog.quarantines:
+        if meant.place is Place.QUARANTINE:
             why = "Databricks ignores the property lakelet.quarantine, so the table does not exist there"
-            todo = f'To look at its rows: lakelet quarantine show, or lakelet sql "SELECT * FROM {found}"'
-            raise LakeletError("QUARANTINE_READ", f"the query reads the quarantine {found}", where=caller_location(), why=why, todo=todo)
-        if found and found.key in named_tables.named():
-            self.external[str(found)] = None
-            frame = named_tables.open_outside(self.spark, found.key, streaming=streaming, jreader=jreader)
+            todo = f'To look at its rows: lakelet quarantine show, or lakelet sql "SELECT * FROM {name}"'
+            raise LakeletError("QUARANTINE_READ", f"the query reads the quarantine {name}", where=caller_location(), why=why, todo=todo)
+        self.external[text if meant.place in (Place.INFORMATION, Place.SPARK) else str(name)] = None
+        if meant.place is Place.OUTSIDE and name is not None:
+            frame = named_tables.open_outside(self.spark, name.key, streaming=streaming, jreader=jreader)
             if not streaming and not options:
-                self.opened_outside(found.key, frame)
+                self.opened_outside(name.key, frame)
             return frame
-        if found and found.key in self.catalog.other_tables:
-            self.external[str(found)] = None
-            return self.stored(self.catalog.other_tables[found.key], streaming, jreader)
-        self.external[text] = None
-        described = information(self.spark, found, streaming=streaming)
+        if meant.place is Place.STORED and name is not None:
+            return self.stored(self.catalog.other_tables[name.key], streaming, jreader)
+        described = information(self.spark, name, streaming=streaming)
         if described is not None:
             return described
         try:

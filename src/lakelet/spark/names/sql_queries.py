@@ -24,7 +24,7 @@ from lakelet.language.sql_text.spark_words import with_values
 from lakelet.language.sql_text.tokens import begins_with, may_have
 from lakelet.language.unsupported import unsupported
 from lakelet.spark.errors.missing_tables import MissingTable
-from lakelet.spark.names import file_functions, named_tables
+from lakelet.spark.names import file_functions
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
 from lakelet.spark.names.change_functions import TABLE_CHANGES, feed_of
@@ -34,9 +34,9 @@ from lakelet.spark.names.file_states import STATES, checkpoint_states
 from lakelet.spark.names.json_columns import in_text
 from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_kafka
+from lakelet.spark.names.lookup import Place, meaning
 from lakelet.spark.names.paths import located, located_relation
 from lakelet.spark.names.reader import TableReader
-from lakelet.storage.information_schema import asked_for
 
 _DESCRIBING = ("DESC", "DESCRIBE")
 _HARMLESS = ("SET", "SHOW", *_DESCRIBING, "EXPLAIN")
@@ -134,19 +134,14 @@ class SqlText:
         """Return the replacement of a name, or None to leave it as written."""
         if ref.parts[-1] in self._files:
             return None
-        catalog = self._reader.catalog
-        found = catalog.find(ref.parts)
-        key = found.key if found else ""
-        folder = None
-        is_known = key in catalog.other_tables or key in named_tables.named() or (found is not None and asked_for(found) is not None)
-        if catalog.dataset(ref.parts) is None and not is_known:
-            if ref.parts[0].lower() == "live":
-                raise self._reader.unknown(".".join(ref.parts))
-            folder = _streamed_folder(ref)
-            if folder is None:
-                return self._elsewhere(ref)
+        meant = meaning(ref.parts, self._reader.catalog, streaming=ref.streaming)
+        if meant.place is Place.NO_DATASET:
+            raise self._reader.unknown(".".join(ref.parts))
+        folder = _streamed_folder(ref) if meant.place is Place.SPARK else None
+        if meant.place is Place.SPARK and folder is None:
+            return self._elsewhere(ref)
         if not ref.has_alias:
-            self._prefixes.add(ref.parts, found)
+            self._prefixes.add(ref.parts, meant.name)
         asked = (_name(ref.parts), ref.streaming, *sorted(ref.options.items()))
         if asked not in self._opened:
             self._opened[asked] = self._reader.view(self._referred(ref, folder))

@@ -18,14 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.autoloader.loading import reader_arguments
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.base.names import TableName, all_quoted, quoted, split_name
+from lakelet.base.names import TableName, quoted, split_name
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import commands, table_names
 from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
-from lakelet.spark.names.information import information
-from lakelet.spark.names.named_tables import named, open_outside, with_options
+from lakelet.spark.names.catalog import parts_of
+from lakelet.spark.names.lookup import Place, meaning_outside, opened_outside
+from lakelet.spark.names.named_tables import named, with_options
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches.doors import Call, Rest, around, before
@@ -114,8 +115,10 @@ def _target(spark: SparkSession, name: str, creating: bool) -> str | None:
 
 def _looked_at(spark: SparkSession, name: str, creating: bool) -> str | None:
     """What Spark calls a table that a command describes, which the storage may hold."""
-    stored = held().find(spark, name)
-    return target_of(spark, name, creating=creating) or (f"delta.{quoted(held().paths[stored.key])}" if stored is not None else None)
+    meant, target = meaning_outside(spark, parts_of(name), streaming=False), target_of(spark, name, creating=creating)
+    if target is None and meant.place is Place.STORED and meant.name is not None:
+        return f"delta.{quoted(held().paths[meant.name.key])}"
+    return target
 
 
 def with_target(text: str, target: Target, command: Command | None = None) -> str:
@@ -130,22 +133,15 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
     views: dict[tuple[object, ...], str] = {}
 
     def replacement(ref: table_names.RelationRef) -> str | None:
-        name = all_quoted(ref.parts)
-        outside = named().key_of(name) in named()
-        stored = None if outside or ref.streaming else held().find(spark, name)
-        described = information(spark, held().full_name(name), streaming=ref.streaming) if not outside and stored is None else None
-        if not outside and stored is None and described is None:
+        meant = meaning_outside(spark, ref.parts, streaming=ref.streaming)
+        if meant.place is Place.SPARK:
             return located_relation(ref.parts)
-        key = (name.lower(), ref.streaming, *sorted(ref.options.items()))
+        key = (meant.name, ref.streaming, *sorted(ref.options.items()))
         if key not in views:
             session: Any = spark._jsparkSession
             reader = with_options(session.readStream() if ref.streaming else session.read(), ref.options)
-            if described is not None:
-                frame = described
-            elif stored is None:
-                frame = open_outside(spark, named().key_of(name), streaming=ref.streaming, jreader=reader)
-            else:
-                frame = held().opened(spark, stored, reader)
+            frame = opened_outside(spark, meant, streaming=ref.streaming, jreader=reader)
+            assert frame is not None
             views[key] = f"__lakelet_outside_{next(_numbers)}"
             frame._jdf.createOrReplaceTempView(views[key])
         return views[key]

@@ -22,17 +22,14 @@ from lakelet.base.names import quoted
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import table_names
 from lakelet.spark import settings
-from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_metadata_if_asked
-from lakelet.spark.names.information import information
-from lakelet.spark.names.outside import held
+from lakelet.spark.names.lookup import Place, meaning, meaning_outside, opened_outside
 from lakelet.spark.names.paths import open_relation
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.spark.patches.doors import Call, Rest, around, before
 from lakelet.spark.patches.made_tables import sql_outside
-from lakelet.storage.information_schema import asked_for
 
 _NAMED = "a name means a dataset of the pipeline or a table from outside first"
 _CLOUD_FILES = "cloudFiles is Lakelet's Auto Loader"
@@ -49,14 +46,9 @@ def _table(
     if not isinstance(name, str):
         return otherwise()
     if not isinstance(reader, QueryReader):
-        key = named_tables.named().key_of(name)
-        if key in named_tables.named():
-            return named_tables.open_outside(session, key, streaming=streaming, jreader=jreader)
-        stored = None if streaming else held().find(session, name)
-        if stored is not None:
-            return held().opened(session, stored, jreader)
-        described = information(session, held().full_name(name), streaming=streaming)
-        return elsewhere() if described is None else described
+        meant = meaning_outside(session, parts_of(name), streaming=streaming)
+        frame = opened_outside(session, meant, streaming=streaming, jreader=jreader)
+        return elsewhere() if frame is None else frame
     return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=elsewhere, options=options)
 
 
@@ -113,17 +105,12 @@ def exists(call: Call, rest: Rest) -> bool:
     """`tableExists`: whether a name means a table."""
     tableName, dbName = call.get("tableName"), call.get("dbName")
     name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
-    reader = active_reader()
+    reader, parts, spark = active_reader(), parts_of(name), call.target._sparkSession
     catalog = reader.catalog if isinstance(reader, QueryReader) else None
-    found = catalog.find(parts_of(name)) if catalog else None
-    if catalog and found and (catalog.dataset(parts_of(name)) or found.key in catalog.other_tables):
-        return True
-    if (found.key if found else named_tables.named().key_of(name)) in named_tables.named():
-        return True
-    if catalog is None and held().find(call.target._sparkSession, name) is not None:
-        return True
-    full = found or held().full_name(name)
-    if full is not None and held().storage is not None and asked_for(full) is not None:
+    meant = meaning(parts, catalog) if catalog is not None else meaning_outside(spark, parts, streaming=False)
+    if meant.place is Place.QUARANTINE and catalog is not None and meant.name is not None:
+        return meant.name.key in catalog.other_tables
+    if meant.place not in (Place.SPARK, Place.NO_DATASET):
         return True
     try:
         return bool(rest(call))
