@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,7 @@ class _Views:
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
-        self._files: set[str] = set()
+        self._files = itertools.count()
         self._made: dict[str, str] = {}  # views of the event log
         self._defined: dict[str, str] = {}  # views of the text itself
         self._prefixes = ColumnPrefixes(lambda text: has_subqueries(spark, text))
@@ -126,12 +127,11 @@ class _Views:
 
     def _analysed(self, query: str) -> DataFrame:
         from lakelet.language.sql_text import table_names as sqltext
-        from lakelet.spark.names import file_functions as filecalls
+        from lakelet.spark.names.file_functions import FUNCTIONS
         from lakelet.spark.names.json_paths import on_text_too
 
-        text = filecalls.replaced(self._spark, query, self.of_files)
         return self._prefixes.run(
-            lambda alias: sqltext.rewrite(self._spark, text, self, alias=alias),
+            lambda alias: sqltext.replacing(self._spark, query, sqltext.Replacing(self, self.of_files, FUNCTIONS, alias)),
             lambda one: on_text_too(one, self._spark.sql),
         )
 
@@ -166,7 +166,7 @@ class _Views:
 
         evaluate = filecalls.evaluated(self._spark.sql)
         if call.name == filecalls.EVENT_LOG:  # of whatever it is asked for: a storage has one log
-            return self._kept(self._of_events(event_views.SOURCE))
+            return self._of_events(event_views.SOURCE)
         if call.name == "read_kafka":
             raise LakeletError("SQL_FAILED", "read_kafka is a source of pipelines", todo="Declare a streaming table that reads it.")
         if call.name == filecalls.STATE:
@@ -188,9 +188,9 @@ class _Views:
             register(self._spark, wrap=False)
             source = filecalls.source_of(call, self._spark, evaluate, None)
             frame = read_files(self._spark, open_files(source, source_settings(self._spark))[0])
-        name = f"lakelet_files_{len(self._files)}"
+        name = f"lakelet_files_{next(self._files)}"
         frame.createOrReplaceTempView(name)
-        return self._kept(name)
+        return name
 
     def _changes(self, names: Sequence[str | None], values: Sequence[Any]) -> DataFrame:
         """The change feed of a stored table (`table_changes`)."""
@@ -209,16 +209,9 @@ class _Views:
             raise unknown_table(name, self._registry)
         return found
 
-    def _kept(self, view: str) -> str:
-        """A view that stands in the query already and is not a name of the storage."""
-        self._files.add(view)
-        return view
-
     def __call__(self, ref: RelationRef) -> str | None:
         from lakelet.language.sql_text.table_names import names_of
 
-        if ref.parts[0] in self._files:
-            return None
         if len(ref.parts) == 1 and ref.parts[0].lower() in self._defined:
             return self._defined[ref.parts[0].lower()]
         parts = ref.parts[1:] if len(ref.parts) > 1 and ref.parts[0].lower() == "live" else ref.parts

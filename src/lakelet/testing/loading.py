@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,7 @@ from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import Sources
 from lakelet.language.registry import Registry, reading, recording
-from lakelet.language.sql_text.table_names import RelationRef, has_subqueries, rewrite
-from lakelet.language.sql_text.tokens import edited, may_have, plain_tokens
+from lakelet.language.sql_text.table_names import RelationRef, Replacing, has_subqueries, replacing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,26 +174,13 @@ class InputFrames:
             return name
 
         try:
-            return prefixes.run(lambda alias: _without_stream(rewrite(spark, text, view, alias=alias), views), run)
+            return prefixes.run(lambda alias: replacing(spark, text, Replacing(view, alias=alias, batches=True)), run)
         finally:
             for name in views:
                 spark.catalog.dropTempView(name)
 
     def folder(self, path: object) -> DataFrame | None:
         return self._frames.get(path) if isinstance(path, str) else None
-
-
-def _without_stream(text: str, views: Collection[str]) -> str:
-    """The text with `STREAM(view)` and `STREAM view` as the view alone."""
-    if not may_have(text, ("STREAM",)):
-        return text
-    found, edits = plain_tokens(text), []
-    for at, word in enumerate(found):
-        enclosed = [token.upper for token in found[at + 1 : at + 4 : 2]] == ["(", ")"]
-        named = found[at + 1 + enclosed : at + 2 + enclosed]
-        if word.upper == "STREAM" and named and named[0].value in views:
-            edits.append((word.start, found[at + 1 + 2 * enclosed].stop, named[0].value))
-    return edited(text, edits)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakelet.language.sql_text import table_names
-from lakelet.language.sql_text.table_names import relations
+from lakelet.language.sql_text.table_names import references
 
 
 class Forgetting(dict[Any, Any]):
@@ -20,8 +20,12 @@ class Forgetting(dict[Any, Any]):
 
 
 def test_a_text_that_another_flow_lets_forget_meanwhile_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, function in (("substitute", lambda _, text: text), ("_settings", lambda _: ""), ("_relations", lambda _, text, args: [text])):
+    for name, function in (
+        ("substitute", lambda _, text: text),
+        ("_settings", lambda _: ""),
+        ("_references", lambda _, text, functions, args: [text]),
+    ):
         monkeypatch.setattr(table_names, name, function)
     monkeypatch.setattr(table_names, "_known", Forgetting())
     spark: Any = None
-    assert [relations(spark, "SELECT 1") for _ in range(3)] == [["SELECT 1"]] * 3
+    assert [references(spark, "SELECT 1") for _ in range(3)] == [["SELECT 1"]] * 3

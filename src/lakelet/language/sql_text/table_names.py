@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,8 @@ class RelationRef:
     `parts` is the name without quotes, `LIVE` included. `text[start:stop]` is the name as written (or the whole `IDENTIFIER(…)`), never
     the word STREAM or its parentheses. `streaming`: it stands in `STREAM(name)` or `STREAM name`. `has_alias`: the reference has an alias,
     or cannot take one (`TABLE name`). `alias_at`: where an alias may be inserted; None when `has_alias`. `options`: those of `WITH (…)`,
-    and what `VERSION AS OF` and `TIMESTAMP AS OF` mean in options; `travel` is where that clause stands.
+    and what `VERSION AS OF` and `TIMESTAMP AS OF` mean in options; `travel` is where that clause stands. `stream`: where the word STREAM
+    stands, if the reference has it.
     """
 
     parts: tuple[str, ...]
@@ -47,13 +48,14 @@ class RelationRef:
     alias_at: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     travel: tuple[int, int] | None = None
+    stream: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class CallRef:
     """One call of a table function. `text[start:stop]` is the call, never the word STREAM or parentheses around it.
 
-    `arguments`: (name, text) of each; the name is None where there is none, without quotes otherwise.
+    `arguments`: (name, text) of each; the name is None where there is none, without quotes otherwise. `stream`: as in `RelationRef`.
     """
 
     name: str
@@ -61,17 +63,24 @@ class CallRef:
     stop: int
     streaming: bool
     arguments: tuple[tuple[str | None, str], ...]
+    stream: tuple[int, int] | None = None
 
 
-def calls(spark: SparkSession, sql: str, functions: Collection[str]) -> list[CallRef]:
-    """Return the calls of these table functions (lower-case names), in the order of the text, each position once.
+@dataclass(frozen=True)
+class Edits:
+    """A SQL text, and what replaces parts of it: (start, stop, new text) of each, by positions in `text`. All are applied together."""
 
-    Positions are characters of `substitute(spark, sql)`. Raises like `relations`.
-    """
-    text = substitute(spark, sql)
-    walk = _Walk(spark, text, frozenset(functions))
-    found = {ref.start: ref for ref in walk.refs(parse(spark, text)) if isinstance(ref, CallRef)}
-    return [found[start] for start in sorted(found)]
+    text: str
+    edits: tuple[tuple[int, int, str], ...] = ()
+
+    def plus(self, edits: Iterable[tuple[int, int, str]]) -> Edits:
+        """The same with more edits, but for those within parts that are replaced already."""
+        free = [(start, stop, new) for start, stop, new in edits if not any(b < stop and start < e for b, e, _ in self.edits)]
+        return Edits(self.text, (*self.edits, *free))
+
+    def applied(self) -> str:
+        """The text with all edits."""
+        return edited(self.text, self.edits)
 
 
 def in_place(spark: SparkSession, sql: str, plans: Mapping[str, Any]) -> Any:
@@ -117,12 +126,12 @@ def with_named_parameters(sql: str, args: Mapping[str, Any] | Sequence[Any] | No
     return edited(sql, [(sign.start, sign.stop, f":{name}") for sign, name in zip(signs, named, strict=True)]), named
 
 
-def with_short_prefixes(text: str, names: Mapping[tuple[str, ...], str]) -> str:
-    """Return SQL text where one word stands for each of these names of several parts before a column (`db.t.a`, `db.t.*`).
+def with_short_prefixes(query: Edits, names: Mapping[tuple[str, ...], str]) -> Edits:
+    """Return a query where one word stands for each of these names of several parts before a column (`db.t.a`, `db.t.*`).
 
     `names`: the word by the parts of the name in lower case.
     """
-    found, edits, at = plain_tokens(text), [], 0
+    found, edits, at = plain_tokens(query.text), [], 0
     while at < len(found):
         end = name_end(found, at)
         parts = tuple(token.value.lower() for token in found[at:end:2])
@@ -131,19 +140,7 @@ def with_short_prefixes(text: str, names: Mapping[tuple[str, ...], str]) -> str:
         if length:
             edits.append((found[at].start, found[at + 2 * length - 2].stop, quoted(names[columns[:length]])))
         at = max(end, at + 1)
-    return edited(text, edits)
-
-
-def without_stream(text: str, names: Set[str]) -> str:
-    """Return SQL text where `STREAM` does not stand before these names: `FROM STREAM t` and `FROM STREAM(t)` read `t` as a batch."""
-    found = plain_tokens(text)
-    edits = []
-    for at, token in enumerate(found):
-        bracket = [one.upper for one in found[at + 1 : at + 2]] == ["("]
-        name = [one.value for one in found[at + 1 + bracket : at + 2 + bracket]]
-        if token.upper == "STREAM" and not names.isdisjoint(name):
-            edits.append((token.start, token.stop, ""))
-    return edited(text, edits)
+    return query.plus(edits)
 
 
 def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = None) -> list[RelationRef]:
@@ -153,21 +150,32 @@ def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = No
     characters of `substitute(spark, sql)`. `args`: the values of the text's named parameters, for `IDENTIFIER(…)`. Raises pyspark's
     ParseException when Spark cannot parse the text.
     """
+    return [ref for ref in references(spark, sql, args=args) if isinstance(ref, RelationRef)]
+
+
+def references(
+    spark: SparkSession, sql: str, functions: Collection[str] = (), args: Mapping[str, Any] | None = None
+) -> list[RelationRef | CallRef]:
+    """Return the tables that `sql` reads and its calls of these table functions (lower-case names), in the order of the text.
+
+    The arguments of such a call are not looked into. Positions and errors are those of `relations`.
+    """
     text = substitute(spark, sql)
+    called = frozenset(functions if may_have(text, functions) else ())
     if args is not None or may_have(text, ("IDENTIFIER",)):
-        return _relations(spark, text, args)
-    asked = text, _settings(spark)
+        return _references(spark, text, called, args)
+    asked = text, _settings(spark), called
     found = _known.get(asked)
     if found is None:
-        found = tuple(_relations(spark, text, None))
+        found = tuple(_references(spark, text, called, None))
         if len(_known) >= _KNOWN_TEXTS:
             _known.clear()
         _known[asked] = found
     return [*found]
 
 
-_known: dict[tuple[str, str], tuple[RelationRef, ...]] = {}
-"""Relations by text and settings. Walking a plan takes thousands of calls to Java; each update asks for each text twice, a
+_known: dict[tuple[str, str, frozenset[str]], tuple[RelationRef | CallRef, ...]] = {}
+"""References by text, settings and functions. Walking a plan takes thousands of calls to Java; each update asks for each text twice, a
 continuous one in every round."""
 _KNOWN_TEXTS = 512
 
@@ -178,36 +186,56 @@ def _settings(spark: SparkSession) -> str:
     return str(session._jsparkSession.sessionState().conf().settings().toString())
 
 
-def _relations(spark: SparkSession, text: str, args: Mapping[str, Any] | None) -> list[RelationRef]:
-    refs = (ref for ref in _Walk(spark, text, args=args).refs(parse(spark, text)) if isinstance(ref, RelationRef))
-    found = {(ref.start, ref.stop): ref for ref in refs}
+def _references(spark: SparkSession, text: str, functions: frozenset[str], args: Mapping[str, Any] | None) -> list[RelationRef | CallRef]:
+    found = {(ref.start, ref.stop): ref for ref in _Walk(spark, text, functions, args).refs(parse(spark, text))}
     return [found[span] for span in sorted(found)]
 
 
-def rewrite(
-    spark: SparkSession,
-    sql: str,
-    replacement: Callable[[RelationRef], str | None],
-    args: Mapping[str, Any] | None = None,
-    alias: Callable[[RelationRef], str] = lambda ref: ref.parts[-1],
-) -> str:
-    """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is.
+@dataclass(frozen=True)
+class Replacing:
+    """What replaces the references of a text.
+
+    Attributes:
+        table: what replaces the name of a table; None leaves it as it is.
+        call: what replaces a call of one of `functions`, the name of a view.
+        functions: names of table functions, in lower case.
+        alias: what a table without an alias is called in the query.
+        batches: whether references that are replaced lose the word STREAM.
+    """
+
+    table: Callable[[RelationRef], str | None]
+    call: Callable[[CallRef], str] | None = None
+    functions: frozenset[str] = frozenset()
+    alias: Callable[[RelationRef], str] = lambda ref: ref.parts[-1]
+    batches: bool = False
+
+
+def replacing(spark: SparkSession, sql: str, new: Replacing, args: Mapping[str, Any] | None = None) -> Edits:
+    """Return the text with what replaces its references: calls are asked for first, then tables, each in the order of the text.
 
     A name without an alias gets one, as a rule its last part, so that `SELECT t.a FROM db.t` still works. A temporary view, whose name is
     one plain word, has no versions: the clause that asks for one is taken out. Raises like `relations`.
     """
     text = substitute(spark, sql)
     edits: list[tuple[int, int, str]] = []
-    for ref in relations(spark, text, args):
-        new = replacement(ref)
-        if new is None:
+    refs = references(spark, text, new.functions, args)
+    for ref in sorted(refs, key=lambda one: isinstance(one, RelationRef)):
+        view = new.table(ref) if isinstance(ref, RelationRef) else new.call(ref) if new.call is not None else None
+        if view is None:
             continue
-        edits.append((ref.start, ref.stop, new))
-        if ref.travel is not None and is_plain(new):
+        edits.append((ref.start, ref.stop, view))
+        if new.batches and ref.stream is not None:
+            edits.append((*ref.stream, ""))
+        if isinstance(ref, RelationRef) and ref.travel is not None and is_plain(view):
             edits.append((*ref.travel, ""))
-        if ref.alias_at is not None:
-            edits.append((ref.alias_at, ref.alias_at, f" AS {quoted(alias(ref))}"))
-    return edited(text, edits)
+        if isinstance(ref, RelationRef) and ref.alias_at is not None:
+            edits.append((ref.alias_at, ref.alias_at, f" AS {quoted(new.alias(ref))}"))
+    return Edits(text, tuple(edits))
+
+
+def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None], args: Mapping[str, Any] | None = None) -> str:
+    """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is. See `replacing`."""
+    return replacing(spark, sql, Replacing(replacement), args).applied()
 
 
 def is_query(spark: SparkSession, sql: str) -> bool:
@@ -325,6 +353,7 @@ class _Walk:
     def _reference(self, node: Any, kind: str, above: _Above) -> Iterator[RelationRef]:
         start, end = _span(node)
         streaming = kind == "UnresolvedRelation" and bool(node.isStreaming())
+        stream = self._word_stream(start) if streaming else None
         start, stop = self._name_span(start) if streaming else (start, end)
         options: Mapping[str, str] = {}
         if kind == "UnresolvedRelation":
@@ -337,9 +366,9 @@ class _Walk:
         after = max(above.end, end if streaming or (kind == "UnresolvedRelation" and not options) else self._after_options(end))
         options, travel = self._at_version(above.travel, stop, options)
         if above.aliased or self._is_behind_table(start):
-            yield RelationRef(parts, start, stop, streaming, has_alias=True, options=options, travel=travel)
+            yield RelationRef(parts, start, stop, streaming, has_alias=True, options=options, travel=travel, stream=stream)
             return
-        yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after, options=options, travel=travel)
+        yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after, options=options, travel=travel, stream=stream)
 
     def _at_version(self, node: Any, name_end: int, options: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[int, int] | None]:
         """The options with those of a clause `VERSION AS OF …` after the name, and the span of that clause; None where there is none."""
@@ -364,6 +393,11 @@ class _Walk:
         at = self.index(position)
         return self.sees(at - 1, "TABLE") or self.sees(at - 2, "TABLE", "(")
 
+    def _word_stream(self, start: int) -> tuple[int, int] | None:
+        """The span of the word STREAM, if it begins at `start`."""
+        at = self.index(start)
+        return (self.tokens[at].start, self.tokens[at].stop) if self.sees(at, "STREAM") else None
+
     def _name_span(self, start: int) -> tuple[int, int]:
         """The span of the name in `STREAM(name)` or `STREAM name`, which begins at `start`."""
         at = self.index(start)
@@ -383,11 +417,12 @@ class _Walk:
     def _call(self, node: Any, name: str) -> CallRef:
         start, _ = _span(node)
         streaming = bool(node.isStreaming())
+        stream = self._word_stream(start) if streaming else None
         if streaming:
             start, _ = self._name_span(start)
         opening = name_end(self.tokens, self.index(start))
         end = closing(self.tokens, opening)
-        return CallRef(name, start, self.tokens[end].stop, streaming, tuple(self._arguments(opening, end)))
+        return CallRef(name, start, self.tokens[end].stop, streaming, tuple(self._arguments(opening, end)), stream)
 
     def _arguments(self, opening: int, end: int) -> Iterator[tuple[str | None, str]]:
         """The arguments of a call, between the indexes of its parentheses: split at its own commas."""

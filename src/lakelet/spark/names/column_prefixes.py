@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName
-from lakelet.language.sql_text.table_names import RelationRef, with_short_prefixes
+from lakelet.language.sql_text.table_names import Edits, RelationRef, with_short_prefixes
 from lakelet.language.sql_text.tokens import may_have
 
 _UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
@@ -46,7 +46,7 @@ class ColumnPrefixes:
             if len(name) > 1:
                 self._names.setdefault(name, set()).add(key)
 
-    def run(self, with_aliases: Callable[[Alias], str], run: Callable[[str], T]) -> T:
+    def run(self, with_aliases: Callable[[Alias], Edits], run: Callable[[str], T]) -> T:
         """Run a query whose columns may have names of tables before them.
 
         `with_aliases` gives the query with views for tables, and adds each table; its argument is what a table is called there: the last
@@ -55,11 +55,12 @@ class ColumnPrefixes:
         """
         self._written.clear()
         self._names.clear()
-        text = with_aliases(lambda ref: ref.parts[-1])
+        query = with_aliases(lambda ref: ref.parts[-1])
+        text = query.applied()
         first = tuple({name[0].upper() for name in self._names})
         if not first or not may_have(text, first):
             return run(text)
-        short = with_short_prefixes(text, {name: name[-1] for name in self._names})
+        short = with_short_prefixes(query, {name: name[-1] for name in self._names}).applied()
         shared = self._shared()
         if shared and short != text and self._has_subqueries(text):
             return self._apart(shared, with_aliases, run)
@@ -82,7 +83,7 @@ class ColumnPrefixes:
             tables.setdefault(written[-1], set()).add(key)
         return {last: sorted(keys) for last, keys in tables.items() if len(keys) > 1}
 
-    def _apart(self, shared: Mapping[str, Sequence[str]], with_aliases: Callable[[Alias], str], run: Callable[[str], T]) -> T:
+    def _apart(self, shared: Mapping[str, Sequence[str]], with_aliases: Callable[[Alias], Edits], run: Callable[[str], T]) -> T:
         """Run a query with tables of one name in several schemas, told apart by the full names before their columns.
 
         Within a subquery `orders.id` is a column of the nearest FROM, and which one that is is not known here: where a column has the
@@ -96,7 +97,7 @@ class ColumnPrefixes:
         of_one = {name: min(keys) if name[-1] in shared else name[-1] for name, keys in self._names.items() if len(keys) == 1}
         own = {name: key for name, key in self._written.items() if len(name) > 1 and name[-1] in shared}
         try:
-            return run(with_short_prefixes(with_aliases(called), {**of_one, **own}))
+            return run(with_short_prefixes(with_aliases(called), {**of_one, **own}).applied())
         except AnalysisException as problem:
             last = next((last for last in shared if f"`{last}`." in str(problem).lower()), None)
             if last is None or not (problem.getCondition() or "").startswith(_UNRESOLVED):

@@ -14,9 +14,8 @@ from lakelet.autoloader.loading import struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.text import option_text
-from lakelet.language.sql_text import table_names
 from lakelet.language.sql_text.table_names import CallRef
-from lakelet.language.sql_text.tokens import Token, edited, may_have, name_end, plain_tokens
+from lakelet.language.sql_text.tokens import Token, name_end, plain_tokens
 from lakelet.spark.names.change_functions import TABLE_CHANGES
 from lakelet.spark.names.kafka_functions import READ_KAFKA
 
@@ -38,14 +37,6 @@ class StateOf:
 
     table: str | None = None
     checkpoint: str | None = None
-
-
-def replaced(spark: Any, text: str, view: Callable[[CallRef], str]) -> str:
-    """The text with the name that `view` gives instead of each call, asked in the order of the text. Raises ParseException."""
-    if not may_have(text, FUNCTIONS):
-        return text
-    text = table_names.substitute(spark, text)
-    return edited(text, [(call.start, call.stop, view(call)) for call in table_names.calls(spark, text, FUNCTIONS)])
 
 
 def evaluated(run: Callable[[str], Any]) -> Evaluate:

@@ -56,6 +56,7 @@ class SqlText:
         self._reader, self._run, self._args = reader, run, args
         self._spark = reader.spark
         self._opened: dict[tuple[object, ...], str] = {}  # what was asked for → its view
+        self._called: dict[table_names.CallRef, str] = {}  # call of a table function → its view
         self._files: dict[str, DataFrame] = {}  # view → rows of files
         self._unknown: list[tuple[str, ...]] = []
         self._prefixes = ColumnPrefixes(functools.partial(table_names.has_subqueries, self._spark))
@@ -70,12 +71,9 @@ class SqlText:
             asked = asked_about(text, self._reader.catalog) if begins_with(text, _DESCRIBING) else None
             if asked is not None:
                 return self._described(*asked)
-            text = file_functions.replaced(self._spark, text, self._view_of_files)
-            hidden = self._files and may_have(text, _HIDDEN)
-            call = self._with_hidden if hidden else self._run
             return self._prefixes.run(
                 functools.partial(self._with_views, text),
-                lambda one: with_own_functions(self._spark, one, lambda known: on_text_too(known, call)),
+                lambda one: with_own_functions(self._spark, one, lambda known: on_text_too(known, self._rows)),
             )
         except MissingTable:
             raise
@@ -104,8 +102,7 @@ class SqlText:
 
         Raises UNKNOWN_DATASET, and what opening a table raises.
         """
-        text = file_functions.replaced(self._spark, with_values(text), self._view_of_files)
-        found = self._prefixes.run(functools.partial(self._with_views, text), lambda one: one)
+        found = self._prefixes.run(functools.partial(self._with_views, with_values(text)), lambda one: one)
         self._reader.kept_views += [*self._opened.values(), *self._files]
         for parts in self._unknown:
             try:
@@ -122,18 +119,17 @@ class SqlText:
             self._reader.noted(dataset, streaming=False)
         return facts(self._spark, dataset, kind, self._run)
 
-    def _with_views(self, text: str, alias: Alias) -> str:
-        rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args, alias)
-        if self._reader.reads_batches:
-            rewritten = table_names.without_stream(rewritten, {*self._opened.values(), *self._files})
-        return rewritten
+    def _with_views(self, text: str, alias: Alias) -> table_names.Edits:
+        """The text with views of its tables and of its calls of table functions. Raises what opening them raises."""
+        new = table_names.Replacing(
+            self._replacement, self._view_of_files, file_functions.FUNCTIONS, alias, batches=self._reader.reads_batches
+        )
+        return table_names.replacing(self._spark, text, new, self._args)
 
     # ------------------------------------------------------------------------------------------------------- tables
 
     def _replacement(self, ref: table_names.RelationRef) -> str | None:
         """Return the replacement of a name, or None to leave it as written."""
-        if ref.parts[-1] in self._files:
-            return None
         meant = meaning(ref.parts, self._reader.catalog, streaming=ref.streaming)
         if meant.place is Place.NO_DATASET:
             raise self._reader.unknown(".".join(ref.parts))
@@ -183,10 +179,11 @@ class SqlText:
     # -------------------------------------------------------------------------------------------------------- files
 
     def _view_of_files(self, call: table_names.CallRef) -> str:
-        frame = self._files_of(call, file_functions.evaluated(self._run))
-        name = self._reader.view(frame)
-        self._files[name] = frame
-        return name
+        if call not in self._called:
+            frame = self._files_of(call, file_functions.evaluated(self._run))
+            self._called[call] = name = self._reader.view(frame)
+            self._files[name] = frame
+        return self._called[call]
 
     def _files_of(self, call: table_names.CallRef, evaluate: file_functions.Evaluate) -> DataFrame:
         where = caller_location()
@@ -226,8 +223,10 @@ class SqlText:
         self._reader.noted(dataset, streaming=False)
         return self._reader.file_states(dataset)
 
-    def _with_hidden(self, text: str) -> DataFrame:
-        """Run a text that names `_metadata`, which a view would not let through."""
+    def _rows(self, text: str) -> DataFrame:
+        """Run a text with views. One that names `_metadata` of files gets their plans: a view would not let the column through."""
+        if not self._files or not may_have(text, _HIDDEN):
+            return self._run(text)
         plans = {name: frame._jdf.queryExecution().analyzed() for name, frame in self._files.items()}
         plan = table_names.in_place(self._spark, text, plans)
         dataset = getattr(self._spark._jvm, "org.apache.spark.sql.classic.Dataset")
