@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.plan_facts import Placeholders, aggregates_all
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.spark.errors.diagnosis import first_line
@@ -98,7 +99,7 @@ def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: Sto
 def check_sink_stream(placeholders: Placeholders, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
     """Raise STREAM_QUERY_REFUSED for a query whose result cannot be sent to a sink row by row, or as updates where the flow says so."""
     try:
-        placeholders.check_sent(frame._jdf.queryExecution().analyzed(), update=flow.update)
+        placeholders.check_sent(analyzed(frame), update=flow.update)
     except AnalysisException as problem:
         mode = "update flow" if flow.update else "append flow"
         raise LakeletError(
@@ -118,7 +119,7 @@ def runs_complete(placeholders: Placeholders, dataset: Dataset, flow: Flow, othe
 
     False for what can be appended. `others`: the further flows into the table. Raises STREAM_QUERY_REFUSED for what can be neither.
     """
-    plan = frame._jdf.queryExecution().analyzed()
+    plan = analyzed(frame)
     refused = _mode_problem(placeholders, plan, complete=False)
     if refused is None:
         return False

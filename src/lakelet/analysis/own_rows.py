@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from lakelet.base.errors import LakeletError
+from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Dataset
 from lakelet.spark.errors.missing_tables import MissingTable
 
@@ -22,7 +23,7 @@ def marked(frame: DataFrame) -> DataFrame:
 
 def refuse_own_rows(frame: DataFrame, dataset: Dataset) -> None:
     """Raise CYCLE for a query that reads the rows of its own table."""
-    if f"SubqueryAlias {_MARK}" in str(frame._jdf.queryExecution().analyzed().treeString()):
+    if f"SubqueryAlias {_MARK}" in str(analyzed(frame).treeString()):
         raise circle(dataset)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lakelet.analysis.plan_facts import Placeholders
+from lakelet.jvm.frames import analyzed
+from lakelet.jvm.scala import items
 
 _UNCHANGED = {"Filter", "SubqueryAlias", "View"}
 _LISTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
@@ -34,10 +36,10 @@ class PartitionSource:
 
 def partition_source(frame: DataFrame, placeholders: Placeholders, partition_cols: Sequence[str]) -> PartitionSource | None:
     """Return the source of the first partition column that can be traced; None if the query does more than filter, compute and group."""
-    plan = frame._jdf.queryExecution().analyzed()
+    plan = analyzed(frame)
     if not partition_cols or plan.subqueriesAll().size():
         return None
-    columns = {str(a.name()).lower(): a for a in _each(plan.output())}
+    columns = {str(a.name()).lower(): a for a in items(plan.output())}
     for name in partition_cols:
         attribute = columns.get(name.lower())
         if attribute is not None and attribute.dataType().simpleString() in _TYPES:
@@ -52,10 +54,10 @@ def _traced(node: Any, column: int, placeholders: Placeholders) -> tuple[str, st
     while True:
         key = placeholders.key_of(node)
         if key is not None:
-            return next(((key, str(a.name())) for a in _each(node.output()) if int(a.exprId().id()) == column), None)
+            return next(((key, str(a.name())) for a in items(node.output()) if int(a.exprId().id()) == column), None)
         name = str(node.nodeName())
         if name in _LISTS:
-            inner = _passed(_each(getattr(node, _LISTS[name])()), column)
+            inner = _passed(items(getattr(node, _LISTS[name])()), column)
             if inner is None or (name == "Aggregate" and inner not in _grouped(node)):
                 return None
             column = inner
@@ -74,8 +76,4 @@ def _passed(expressions: Sequence[Any], column: int) -> int | None:
 
 
 def _grouped(aggregate: Any) -> set[int]:
-    return {int(e.exprId().id()) for e in _each(aggregate.groupingExpressions()) if e.nodeName() == "AttributeReference"}
-
-
-def _each(sequence: Any) -> list[Any]:
-    return [sequence.apply(i) for i in range(sequence.size())]
+    return {int(e.exprId().id()) for e in items(aggregate.groupingExpressions()) if e.nodeName() == "AttributeReference"}

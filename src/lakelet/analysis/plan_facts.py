@@ -14,7 +14,10 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
 from lakelet.cdc import change_feed
-from lakelet.jvm.expressions import items
+from lakelet.jvm.expressions import check_stream, relation_without_rows, uses
+from lakelet.jvm.frames import analyzed, of_plan
+from lakelet.jvm.scala import items
+from lakelet.jvm.sessions import java_session
 
 _AGGREGATES = {"Aggregate", "Distinct"}
 _TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
@@ -27,23 +30,12 @@ _EPOCH_DAY = datetime.date(1970, 1, 1)
 class Placeholders:
     """Placeholders for tables during analysis: relations without rows that have the right columns, batch or streaming.
 
-    A pipeline may have hundreds of queries, and each call into Java costs a fraction of a millisecond: classes are looked up once, and a
-    table has one placeholder for all queries (a second one where a query reads it twice).
+    A pipeline may have hundreds of queries, and each call into Java costs a fraction of a millisecond: a table has one placeholder for all
+    queries (a second one where a query reads it twice).
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        jvm: Any = spark._jvm
-        self._from_json = getattr(jvm, "org.apache.spark.sql.types.DataType").fromJson
-        self._attributes = getattr(jvm, "org.apache.spark.sql.catalyst.types.DataTypeUtils").toAttributes
-        self._relation = getattr(jvm, "org.apache.spark.sql.catalyst.plans.logical.LocalRelation")
-        self._of_rows = getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows
-        self._no_rows = getattr(jvm, "org.apache.spark.api.python.PythonUtils").toSeq([])
-        self._none = getattr(jvm, "scala.Option").empty()
-        self._check = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker").checkForStreaming
-        modes = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode")
-        self._modes = {False: modes.Append(), True: modes.Complete()}
-        self._update = modes.Update()
         self._names: dict[int, str] = {}
         self._sources: dict[int, int] = {}
         self._versioned: set[int] = set()
@@ -62,7 +54,7 @@ class Placeholders:
 
         `copy`: how many times the same query has read the dataset before; each has columns of its own, as it will have in the run.
         """
-        jsession = self._spark._jsparkSession
+        jsession = java_session(self._spark)
         text = schema.json()
         known = self._made.get((key, streaming, copy)) if key else None
         if known is None or known[0] != text:
@@ -70,7 +62,7 @@ class Placeholders:
             self._made[key, streaming, copy] = known
         made = self._frames.get((key, streaming, copy))
         if made is None or made[0] is not known[1] or made[1] is not jsession:
-            made = known[1], jsession, DataFrame(self._of_rows(jsession, known[1]), self._spark)
+            made = known[1], jsession, of_plan(self._spark, known[1])
             self._frames[key, streaming, copy] = made
             self._own_frames.add(id(made[2]))
         return made[2]
@@ -78,7 +70,7 @@ class Placeholders:
     def source(self, number: int, schema: StructType) -> DataFrame:
         """An empty stream with these columns that stands for file source `number` of its flow."""
         frame = self.frame("", schema, streaming=True)
-        output = frame._jdf.queryExecution().analyzed().output()
+        output = analyzed(frame).output()
         if output.size():
             self._sources[int(output.apply(0).exprId().id())] = number
         return frame
@@ -93,27 +85,27 @@ class Placeholders:
         return known[1]
 
     def _relation_of(self, key: str, schema: str, streaming: bool) -> Any:
-        attributes = self._attributes(self._from_json(schema))
-        relation = self._relation(attributes, self._no_rows, streaming, self._none)
-        if key and attributes.size():
-            self._names[int(attributes.apply(0).exprId().id())] = key
+        relation = relation_without_rows(self._spark, schema, streaming=streaming)
+        columns = relation.output()
+        if key and columns.size():
+            self._names[int(columns.apply(0).exprId().id())] = key
         return relation
 
     def check_mode(self, plan: Any, *, complete: bool) -> None:
         """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `complete` mode."""
-        self._check(plan, self._modes[complete])
+        check_stream(self._spark, plan, "Complete" if complete else "Append")
 
     def check_sent(self, plan: Any, *, update: bool) -> None:
         """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `update` mode."""
-        self._check(plan, self._update if update else self._modes[False])
+        check_stream(self._spark, plan, "Update" if update else "Append")
 
     def is_placeholder(self, frame: DataFrame) -> bool:
         """Whether a query reads a placeholder."""
-        return any(self.key_of(leaf) is not None for leaf in _leaves(frame._jdf.queryExecution().analyzed()))
+        return any(self.key_of(leaf) is not None for leaf in _leaves(analyzed(frame)))
 
     def mark_versioned(self, frame: DataFrame) -> None:
         """Mark the one relation that a frame reads as versioned: the caller compares its files."""
-        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+        leaves = analyzed(frame).collectLeaves()
         if leaves.size() == 1 and leaves.apply(0).output().size():
             self._versioned.add(int(leaves.apply(0).output().apply(0).exprId().id()))
 
@@ -139,7 +131,7 @@ def _first_id(leaf: Any) -> int:
 
 def traced_plan(frame: DataFrame, placeholders: Placeholders) -> TracedPlan:
     """The analysed plan of a query as text with every column, in one call to Java."""
-    text = frame._jdf.queryExecution().analyzed().treeString(True, False, 1 << 30, False, False)
+    text = analyzed(frame).treeString(True, False, 1 << 30, False, False)
     return TracedPlan(str(text), placeholders.datasets)
 
 
@@ -175,7 +167,7 @@ class StreamPlan:
 def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""
     names: set[str] = set()
-    found = list(_walk(frame._jdf.queryExecution().analyzed(), [], names))
+    found = list(_walk(analyzed(frame), [], names))
     leaves = tuple((placeholders.key_of(leaf), allowed) for leaf, allowed in found)
     feeds = frozenset(number for number, (leaf, _) in enumerate(found) if _is_feed(leaf))
     processor = any(name.startswith("TransformWithState") for name in names)
@@ -222,8 +214,8 @@ def _walk(node: Any, filters: list[Any], names: set[str]) -> Iterator[tuple[Any,
     elif name == "Filter":
         yield from _walk(children.apply(0), [*filters, node.condition()], names)
     else:
-        for i in range(children.size()):
-            yield from _walk(children.apply(i), filters if name in _TRANSPARENT else [], names)
+        for child in items(children):
+            yield from _walk(child, filters if name in _TRANSPARENT else [], names)
 
 
 def equality_filter(conditions: Sequence[Any]) -> dict[str, frozenset[str]]:
@@ -244,8 +236,7 @@ def _equalities(condition: Any) -> Iterator[tuple[str, frozenset[str]]]:
         yield from _equalities(condition.left())
         yield from _equalities(condition.right())
     elif name in ("EqualTo", "EqualNullSafe", "In"):
-        operands = condition.children()
-        first, *others = (operands.apply(i) for i in range(operands.size()))
+        first, *others = items(condition.children())
         if name != "In" and first.nodeName() == "Literal":
             first, others = others[0], [first]
         values = [_partition_value(other) for other in others]
@@ -298,7 +289,7 @@ def plan_text(frame: DataFrame) -> str:
     """
     numbers: dict[str, str] = {}
     with _whole_plans(frame.sparkSession):
-        text = _OBSERVED.sub(r"\1", str(frame._jdf.queryExecution().analyzed().toString()))
+        text = _OBSERVED.sub(r"\1", str(analyzed(frame).toString()))
     return _IDS.sub(lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), text)
 
 
@@ -307,7 +298,7 @@ def has_range_partitioning(frame: DataFrame) -> bool:
 
     Spark then reads what is below twice, first to find the ranges.
     """
-    return any(_by_range(node) for node in _nodes(frame._jdf.queryExecution().analyzed()))
+    return any(_by_range(node) for node in _nodes(analyzed(frame)))
 
 
 def _by_range(node: Any) -> bool:
@@ -315,25 +306,21 @@ def _by_range(node: Any) -> bool:
         return bool(getattr(node, "global")())
     if node.nodeName() != "RepartitionByExpression":
         return False
-    expressions = node.partitionExpressions()
-    return any(expressions.apply(i).getClass().getSimpleName() == "SortOrder" for i in range(expressions.size()))
+    return any(expression.getClass().getSimpleName() == "SortOrder" for expression in items(node.partitionExpressions()))
 
 
 def _nodes(node: Any) -> Iterator[Any]:
     yield node
-    children = node.children()
-    for i in range(children.size()):
-        yield from _nodes(children.apply(i))
+    for child in items(node.children()):
+        yield from _nodes(child)
 
 
 def never_skippable(frame: DataFrame, placeholders: Placeholders) -> str | None:
     """Why the result may differ although no input table changed, as a clause; None if it cannot (design: skipping)."""
-    jvm: Any = frame.sparkSession._jvm
-    plan = frame._jdf.queryExecution().analyzed()
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    if plan.containsPattern(patterns.CURRENT_LIKE()):
+    spark, plan = frame.sparkSession, analyzed(frame)
+    if uses(spark, plan, "CURRENT_LIKE"):
         return "it uses the current time or user"
-    if plan.containsPattern(patterns.PYTHON_UDF()) or _PYTHON_NODES.search(plan.toString()):
+    if uses(spark, plan, "PYTHON_UDF") or _PYTHON_NODES.search(plan.toString()):
         return "it calls Python functions"
     if not plan.deterministic():
         return "it is not deterministic"
@@ -345,7 +332,7 @@ def unversioned(frame: DataFrame, placeholders: Placeholders) -> str | None:
 
     The key of a transform counts only for a batch: a stream has nothing to hash with another one until new rows come.
     """
-    for leaf in _leaves(frame._jdf.queryExecution().analyzed()):
+    for leaf in _leaves(analyzed(frame)):
         if leaf.isStreaming() or placeholders.has_version(leaf) or (frame.isStreaming and _is_key(leaf)):
             continue
         if leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size()):
@@ -355,16 +342,10 @@ def unversioned(frame: DataFrame, placeholders: Placeholders) -> str | None:
 
 def _is_key(leaf: Any) -> bool:
     """Return whether this is the row with the key of `keyed_hash` or `tokenize`."""
-    columns = leaf.output()
-    return leaf.nodeName() == "LogicalRDD" and {str(columns.apply(i).name()) for i in range(columns.size())} == _KEY
+    return leaf.nodeName() == "LogicalRDD" and {str(column.name()) for column in items(leaf.output())} == _KEY
 
 
 def _leaves(plan: Any) -> Iterator[Any]:
-    leaves = plan.collectLeaves()
-    for i in range(leaves.size()):
-        yield leaves.apply(i)
-    subqueries = plan.subqueriesAll()
-    for i in range(subqueries.size()):
-        inner = subqueries.apply(i).collectLeaves()
-        for j in range(inner.size()):
-            yield inner.apply(j)
+    yield from items(plan.collectLeaves())
+    for subquery in items(plan.subqueriesAll()):
+        yield from items(subquery.collectLeaves())

@@ -12,7 +12,8 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.cdc.checks import is_unordered
-from lakelet.jvm.expressions import without_rows
+from lakelet.jvm.expressions import uses
+from lakelet.jvm.frames import analyzed, without_rows
 from lakelet.language.model import Dataset, Flow, Replacement
 from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 
@@ -83,6 +84,5 @@ def _listed(frame: DataFrame) -> str:
 
 def _is_constant(columns: DataFrame, given: Any) -> bool:
     """Whether an expression over columns has one value for a row, whenever it is computed."""
-    plan = columns.select(F.expr(given) if isinstance(given, str) else given)._jdf.queryExecution().analyzed()
-    patterns = columns.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
-    return bool(plan.deterministic()) and not plan.containsPattern(patterns.CURRENT_LIKE())
+    plan = analyzed(columns.select(F.expr(given) if isinstance(given, str) else given))
+    return bool(plan.deterministic()) and not uses(columns.sparkSession, plan, "CURRENT_LIKE")

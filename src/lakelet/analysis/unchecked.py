@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.analysis.analyzed import Findings
 from lakelet.base.errors import LakeletError, StateError
+from lakelet.jvm.errors import Py4JError
 from lakelet.language.lost import Lost
 from lakelet.language.registry import Notice
 from lakelet.spark.errors.user_errors import NO_ROWS, RUN_AGAIN

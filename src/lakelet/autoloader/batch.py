@@ -20,6 +20,8 @@ from lakelet.autoloader.planning import filters_of, spread
 from lakelet.autoloader.schema.source_schema import SourceSchema, reader_spec
 from lakelet.autoloader.spec import ADD_WIDEN, NONE, RESCUE, SPEC_OPTION, ReaderSpec, SourceSpec
 from lakelet.base.errors import LakeletError
+from lakelet.jvm.frames import loaded
+from lakelet.jvm.sessions import plain_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,15 +68,13 @@ def read_files(spark: SparkSession, description: ReaderSpec) -> DataFrame:
     """The files as a batch DataFrame with hidden `_metadata`; `description` is that of `open_files`. The data source must be registered."""
     import json
 
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
     from pyspark.sql.types import StructType
 
     from lakelet.autoloader.metadata import hide_metadata
 
     description = replace(description, parallelism=spark.sparkContext.defaultParallelism)
-    reader: Any = spark._jsparkSession
-    loaded = ClassicDataFrame(reader.read().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load(), spark)
-    return hide_metadata(loaded, StructType.fromJson(json.loads(description.schema_json)), spark)
+    reader = plain_reader(spark, options={SPEC_OPTION: description.to_json()})
+    return hide_metadata(loaded(spark, reader, "cloudFiles"), StructType.fromJson(json.loads(description.schema_json)))
 
 
 def _check_path(spec: SourceSpec) -> None:

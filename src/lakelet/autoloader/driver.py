@@ -13,6 +13,8 @@ from lakelet.autoloader.options import Options, parse_options
 from lakelet.autoloader.schema.source_schema import SourceSchema, hints_of, reader_spec
 from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.base.errors import LakeletError
+from lakelet.jvm.frames import loaded
+from lakelet.jvm.sessions import plain_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,7 +133,6 @@ class AutoLoaderSource:
         up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`). `rounds`:
         where the update says when a round begins (`ReaderSpec.rounds`).
         """
-        from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         from lakelet.autoloader.metadata import hide_metadata, observe, without_left_out
         from lakelet.autoloader.state.offsets import batch_of
@@ -147,11 +148,10 @@ class AutoLoaderSource:
             changing=changing,
             rounds=rounds,
         )
-        reader: Any = spark._jsparkSession
-        loaded = reader.readStream().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load()
-        observed = observe(ClassicDataFrame(loaded, spark), name)
+        reader = plain_reader(spark, streaming=True, options={SPEC_OPTION: description.to_json()})
+        observed = observe(loaded(spark, reader, "cloudFiles"), name)
         leaves_out = description.bad_records or description.record_mode == DROP or description.ignore_corrupt
-        return hide_metadata(without_left_out(observed) if leaves_out else observed, self.schema(), spark)
+        return hide_metadata(without_left_out(observed) if leaves_out else observed, self.schema())
 
     def reader_spec(self, **more: Any) -> ReaderSpec:
         """What readers get; `more` are further fields of `ReaderSpec`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.text import option_text
+from lakelet.jvm.sessions import ddl_as_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,5 +66,4 @@ def struct_of(schema: Any, spark: SparkSession) -> StructType | None:
 
     if schema is None or isinstance(schema, StructType):
         return schema
-    jvm: Any = spark._jvm
-    return StructType.fromJson(json.loads(jvm.org.apache.spark.sql.types.StructType.fromDDL(schema).json()))
+    return StructType.fromJson(json.loads(ddl_as_json(spark, schema)))

@@ -20,9 +20,12 @@ from lakelet.autoloader.spec import (
     FilePart,
 )
 from lakelet.base.names import quoted
+from lakelet.jvm.expressions import with_hidden
+from lakelet.jvm.frames import analyzed, replanned
+from lakelet.jvm.sessions import java_process
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 METADATA_TYPE = StructType(
     [
@@ -54,7 +57,7 @@ def observe(df: DataFrame, name: str) -> DataFrame:
 
     It names the first of them, the first undecodable one if there is one.
     """
-    return df.observe(name, *_counts(df.sparkSession._jvm))
+    return df.observe(name, *_counts(java_process(df.sparkSession)))
 
 
 def without_left_out(df: DataFrame) -> DataFrame:
@@ -83,12 +86,12 @@ def _counts(_: Any) -> tuple[Column, ...]:
     )
 
 
-def dry_stream(schema: StructType, make: Callable[[StructType], DataFrame], spark: SparkSession) -> DataFrame:
+def dry_stream(schema: StructType, make: Callable[[StructType], DataFrame]) -> DataFrame:
     """A placeholder for `read_stream`: the same columns, `_metadata` among them, over what `make` returns for them. It counts nothing."""
     columns = [StructField(field.name, field.dataType, True) for field in schema.fields]
     if _has_own_metadata(schema):
         return make(StructType(columns))
-    return _hide_last(make(StructType([*columns, StructField(METADATA_COLUMN, METADATA_TYPE)])), spark)
+    return _hide_last(make(StructType([*columns, StructField(METADATA_COLUMN, METADATA_TYPE)])))
 
 
 def _has_own_metadata(schema: StructType) -> bool:
@@ -104,7 +107,7 @@ def emitted(schema: StructType) -> StructType:
     return StructType(fields)
 
 
-def hide_metadata(df: DataFrame, schema: StructType, spark: SparkSession) -> DataFrame:
+def hide_metadata(df: DataFrame, schema: StructType) -> DataFrame:
     """The columns `schema` of a source from what its readers return; `_metadata` resolves by name and is invisible to `*`.
 
     The plan gets a Project that carries the attribute in `Project.hiddenOutputTag`, as Spark's own rules do for hidden columns. A data
@@ -118,7 +121,7 @@ def hide_metadata(df: DataFrame, schema: StructType, spark: SparkSession) -> Dat
         df = df.selectExpr(*columns, *internal)
     if _has_own_metadata(schema):
         return df.drop(*internal)
-    return _hide_last(df.drop(LINE_INTERNAL).withColumnRenamed(METADATA_INTERNAL, METADATA_COLUMN), spark)
+    return _hide_last(df.drop(LINE_INTERNAL).withColumnRenamed(METADATA_INTERNAL, METADATA_COLUMN))
 
 
 def _variant(field: StructField) -> str:
@@ -131,14 +134,5 @@ def _variant(field: StructField) -> str:
     return f"coalesce(try_parse_json({name}), cast({name} AS VARIANT)) AS {name}"
 
 
-def _hide_last(df: DataFrame, spark: SparkSession) -> DataFrame:
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-
-    jvm: Any = spark._jvm
-    plan = df._jdf.queryExecution().analyzed()
-    output = plan.output()
-    project_class = getattr(jvm, "org.apache.spark.sql.catalyst.plans.logical.Project")
-    project = project_class(output.dropRight(1), plan)
-    project.setTagValue(project_class.hiddenOutputTag(), output.takeRight(1))
-    jdf = getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, project)
-    return ClassicDataFrame(jdf, spark)
+def _hide_last(df: DataFrame) -> DataFrame:
+    return replanned(df, with_hidden(df.sparkSession, analyzed(df)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import DataSource
 
     from lakelet.autoloader.patches import Registration
 
@@ -35,21 +34,8 @@ def register(spark: SparkSession, *, wrap: bool = True) -> Registration:
     added = {key: value for key, value in _PUT_BY_SPARK.items() if key not in environment}
     environment.update(added)
     try:
-        _register(spark, CloudFilesDataSource)
+        spark.dataSource.register(CloudFilesDataSource)
     finally:
         for key in added:
             environment.pop(key, None)
     return opened() if wrap else Registration()
-
-
-def _register(spark: SparkSession, source: type[DataSource]) -> None:
-    """Register a Python data source as `spark.dataSource.register` does, which looks first for one of Java under that name.
-
-    There is none, and to find that out Spark reads all of its error messages (0.15 s).
-    """
-    from pyspark.sql.udf import _wrap_function
-
-    jvm: Any = spark._jvm
-    python = jvm.org.apache.spark.sql.execution.datasources.v2.python
-    defined = python.UserDefinedPythonDataSource(_wrap_function(spark.sparkContext, source))
-    spark._jsparkSession.sessionState().dataSourceManager().registerDataSource(source.name(), defined)

@@ -6,12 +6,12 @@ Settings that concern speed, writing or the splitting of files are not in it, no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.jvm.sessions import all_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,18 +85,10 @@ KEYS: Sequence[str] = (
 )
 
 
-def all_settings(jvm: Any, jsession: Any) -> dict[str, str]:
-    """All settings of a JVM session, in one call: py4j goes to Java for each entry of a map."""
-    mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
-    found: dict[str, str] = json.loads(mapper.writeValueAsString(jsession.conf().getAllAsJava()))
-    return found
-
-
 def source_settings(spark: SparkSession) -> dict[str, str]:
     """The settings of a session that sources honour. What nobody has set is left out, but for the time zone, which has no fixed default."""
-    jsession: Any = spark._jsparkSession
-    found = all_settings(spark._jvm, jsession)
-    zone = {TIME_ZONE: str(jsession.sessionState().conf().sessionLocalTimeZone())}
+    found = all_settings(spark)
+    zone = {TIME_ZONE: str(spark.conf.get("spark.sql.session.timeZone"))}
     return zone | {key: found[key] for key in KEYS if key in found}
 
 

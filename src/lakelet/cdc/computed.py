@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
@@ -18,6 +17,8 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import quoted
 from lakelet.cdc.changes import Layout
 from lakelet.cdc.mirror import PART, ROWS
+from lakelet.jvm.expressions import uses
+from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Dataset
 from lakelet.language.sql.values import ColumnDefinition
 from lakelet.spark.errors.diagnosis import first_line, without_proposal
@@ -76,9 +77,8 @@ def _with(rows: DataFrame, column: ColumnDefinition) -> DataFrame:
 
 def _changes_by_itself(rows: DataFrame) -> bool:
     """Whether a query uses chance, the current time or the user."""
-    plan: Any = rows._jdf.queryExecution().analyzed()
-    jvm: Any = rows.sparkSession._jvm
-    return not plan.deterministic() or plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE())
+    plan = analyzed(rows)
+    return not plan.deterministic() or uses(rows.sparkSession, plan, "CURRENT_LIKE")
 
 
 __all__ = ["check", "completed", "given"]

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lakelet.cdc.mirror import PART, ROWS, seen_from_above
+from lakelet.jvm import delta
 from lakelet.storage.delta.transaction import Transaction
 
 FileId = tuple[str, str | None]
@@ -19,19 +20,13 @@ FileId = tuple[str, str | None]
 class FileTransaction(Transaction):
     """Delta's own classes do the work; this only calls them."""
 
-    def files(self) -> list[Any]:
-        """Delta's actions of the files that the table has."""
-        found = self._txn.filterFiles()
-        return [found.apply(i) for i in range(found.size())]
-
     def rows_at(self, version: int) -> DataFrame:
         """The table's rows in another version."""
         return self.spark.read.format("delta").option("versionAsOf", str(version)).load(str(self.path))
 
     def file_ids(self, version: int) -> frozenset[FileId]:
         """The files of another version."""
-        snapshot = self._txn.deltaLog().getSnapshotAt(version, self._option(None), self._option(None), False)
-        return frozenset(_id(json.loads(file.json())["add"]) for file in snapshot.allFiles().collectAsList())
+        return frozenset(_id(json.loads(file.json())["add"]) for file in delta.files_at(self.spark, self._txn, version))
 
     def metadata(self) -> dict[str, Any]:
         """The table's description as its log spells it."""
@@ -40,9 +35,8 @@ class FileTransaction(Transaction):
 
     def protocol_with(self, other: FileTransaction) -> list[Any]:
         """The action that lets this table hold files of the other one too; none if it can."""
-        own = self._txn.protocol()
-        both = own.merge(self._seq([other._txn.protocol()]))
-        return [] if both.equals(own) else [both]
+        both = delta.protocol_with(self.spark, self._txn, other._txn)
+        return [] if both is None else [both]
 
     def action(self, action: Mapping[str, Any]) -> Any:
         """An action, given as the log spells it."""

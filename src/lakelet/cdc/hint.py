@@ -7,16 +7,17 @@ condition on other columns says nothing about the stored row, whatever was promi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame
 
 from lakelet.cdc.changes import Layout, expression
-from lakelet.jvm.expressions import by_names, column, items, without_rows
+from lakelet.jvm.errors import Py4JError
+from lakelet.jvm.expressions import by_names, column, conjuncts, uses
+from lakelet.jvm.frames import analyzed, without_rows
+from lakelet.jvm.scala import items
 from lakelet.language.model import ChangeSpec
 
 
@@ -24,39 +25,27 @@ def of_keys(spec: ChangeSpec, source: DataFrame, shape: Layout, alias: str) -> C
     """What `where` says about the key columns, on a table called `alias`; None if it says nothing that is sure."""
     if spec.where is None:
         return None
-    plan = without_rows(source).where(expression(spec.where))._jdf.queryExecution().analyzed()
+    plan = analyzed(without_rows(source).where(expression(spec.where)))
     keys = {key.lower() for key in shape.keys}
-    jvm: Any = source.sparkSession._jvm
     target = source.sparkSession.createDataFrame([], shape.columns).alias(alias)
-    sure = (part for part in _conjuncts(plan.condition()) if _about(part, keys, source))
-    usable = [found for part in sure if (found := _on(target, jvm, part, alias)) is not None]
+    sure = (part for part in conjuncts(plan.condition()) if _about(part, keys, source))
+    usable = [found for part in sure if (found := _on(target, part, alias)) is not None]
     return reduce(lambda a, b: a & b, usable) if usable else None
 
 
-def _on(target: DataFrame, jvm: Any, condition: Any, alias: str) -> Column | None:
+def _on(target: DataFrame, condition: Any, alias: str) -> Column | None:
     """The condition on the target; None where its columns have other types, on which it cannot be asked."""
     try:
-        found = column(jvm, by_names(jvm, condition, alias))
+        found = column(target.sparkSession, by_names(target.sparkSession, condition, alias))
         target.where(found).schema  # noqa: B018 - analyses it
     except (PySparkException, Py4JError):
         return None
     return found
 
 
-def _conjuncts(condition: Any) -> Iterator[Any]:
-    if condition.nodeName() == "And":
-        yield from _conjuncts(condition.left())
-        yield from _conjuncts(condition.right())
-    else:
-        yield condition
-
-
 def _about(condition: Any, keys: set[str], source: DataFrame) -> bool:
     """Whether a condition names keys only, and gives the same answer now and when the rows are looked for."""
-    jvm: Any = source.sparkSession._jvm
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    other = (patterns.CURRENT_LIKE(), patterns.PYTHON_UDF(), patterns.PLAN_EXPRESSION())
-    if not condition.deterministic() or any(condition.containsPattern(pattern) for pattern in other):
+    if not condition.deterministic() or uses(source.sparkSession, condition, "CURRENT_LIKE", "PYTHON_UDF", "PLAN_EXPRESSION"):
         return False
     names = {str(attribute.name()).lower() for attribute in items(condition.references().toList())}
     return bool(names) and names <= keys

@@ -30,10 +30,11 @@ from lakelet.cdc.mirror import PART, ROWS, STATE, mirror, position
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
+from lakelet.jvm.delta import write_checkpoint
+from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import ChangeSpec
 from lakelet.language.sql.values import ColumnDefinition
 from lakelet.spark.by_size import one_task
-from lakelet.spark.expectations.observed import reported
 from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
 from lakelet.storage.delta.locks import lock_of
@@ -371,7 +372,7 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChang
     guarded = guarding.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow)
     removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
-    found = reported(now.events.sparkSession, observed) or {}
+    found = metrics_of(now.events.sparkSession, observed) or {}
     rewritten = int(sum(f.numLogicalRecords().get() for f in files))
     done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), rewritten, size_of(files))
     metadata = now.metrics.with_changes(done).user_metadata()
@@ -459,11 +460,7 @@ def _newest_merge(inner: AnyPath) -> RowChanges:
 
 def _checkpoint(session: SparkSession, target: AnyPath) -> None:
     """Delta makes checkpoints of the logs that it writes; Lakelet writes this one, and its checkpoint too."""
-    jvm: Any = session._jvm
-    logs = jvm.org.apache.spark.sql.delta.DeltaLog
-    log = logs.forTable(session._jsparkSession, str(target))
-    none = jvm.scala.Option.empty()
-    log.checkpoint(log.update(False, none, none), none)
+    write_checkpoint(session, str(target))
 
 
 __all__ = ["apply", "catch_up", "create_if_absent", "internal_spec", "reconcile"]

@@ -21,6 +21,8 @@ from lakelet.base.patching import patched_with
 from lakelet.cdc import identity
 from lakelet.flows import once_markers
 from lakelet.flows.analysed_flows import FlowNotices, FlowSources
+from lakelet.jvm.frames import loaded
+from lakelet.jvm.sessions import plain_reader
 from lakelet.language.loader import Loaded
 from lakelet.language.model import Dataset, Flow
 from lakelet.language.registry import Notice, name_left_out
@@ -130,15 +132,15 @@ class Analyses:
         source = self.sources.open(flow, number, spec, dry=True)
         self.sources.add(flow.name, number, spec)
         self.notices.add(flow.name, [Notice(text, spec.where or flow.where) for text in source.notices])
-        return dry_stream(source.schema(), lambda schema: placeholders.source(number, schema), self.spark)
+        return dry_stream(source.schema(), lambda schema: placeholders.source(number, schema))
 
     def _rows(self, dataset: Dataset, jreader: Any) -> DataFrame | None:
         """The rows that a dataset has now, read with the options of `jreader`; None where it has no table yet."""
         path = self.storage.table_path(dataset.name)
         if TableLog(path).version() < 0:
             return None
-        reader = jreader or self.spark._jsparkSession.read()
-        return DataFrame(reader.format("delta").load(str(path)), self.spark)
+        reader = jreader or plain_reader(self.spark)
+        return loaded(self.spark, reader, "delta", str(path))
 
 
 def _facts(error: LakeletError) -> tuple[str | None, ...]:

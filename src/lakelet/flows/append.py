@@ -6,10 +6,9 @@ that was committed before is recognised by its txn. A flow that meets new column
 
 from __future__ import annotations
 
-import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
@@ -43,7 +42,7 @@ from lakelet.flows.replaced_keys import arrived
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.spark_file_sources import follow_file_sources
 from lakelet.flows.stream_progress import emit_stream_progress
-from lakelet.jvm.streams import end_listening, release
+from lakelet.jvm.streams import end_listening, observed_metrics, release, total_of
 from lakelet.language.model import ChangeSpec, Expectation, Replacement
 from lakelet.language.registry import reading
 from lakelet.spark.errors.conditions import conditions
@@ -156,11 +155,10 @@ class _Batches:
         """Everything found out about this micro-batch. Raises for broken fail rules."""
         run = self.run
         self.started.wait()
-        execution = self.query._jsq.streamingQuery().lastExecution()
-        observed = _observed(execution)
+        observed = observed_metrics(self.query)
         id = event_id(run.stored().path, run.name, run.generation(), number)
         metrics = batch_metrics(run, found, self.reader.watches, observed.get, batch_id=number, event_id=id)
-        late = _late_rows(execution) if run.flow.stream and run.flow.stream.watermark else 0
+        late = total_of(self.query, "numRowsDroppedByWatermark") if run.flow.stream and run.flow.stream.watermark else 0
         return replace(metrics, late=late, sources=seen_of_sources(self.reader, observed)).weighed()
 
 
@@ -389,16 +387,6 @@ def finish(run: FlowRun, totals: Totals, shape: Layout | None = None, ran: Struc
 # ------------------------------------------------------------------------------------------- metrics of the running query
 
 
-def _observed(execution: Any) -> dict[str, dict[str, Any]]:
-    """The metrics observed in the streaming plan of the current micro-batch."""
-    entries = execution.observedMetrics().iterator()
-    found = {}
-    while entries.hasNext():
-        entry = entries.next()
-        found[str(entry._1())] = json.loads(entry._2().json())
-    return found
-
-
 def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]) -> tuple[SourceRecords, ...]:
     """Return what the cloudFiles sources of a query reported about the records of one micro-batch, from its observed metrics."""
     counted = ("records", "rescued", "corrupt", "first_file", "first_line", "left_out", "passed_over", "undecodable")
@@ -413,19 +401,6 @@ def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]
                 records = replace(records, reason=reader.opened[number].explained(records.first_file, records.first_line or 1))
             found.append(records)
     return tuple(found)
-
-
-def _late_rows(execution: Any) -> int:
-    """Rows that stateful operators left out because the watermark had passed them."""
-    counter = "numRowsDroppedByWatermark"
-    return sum(int(metrics.apply(counter).value()) for metrics in _metrics(execution.executedPlan()) if metrics.contains(counter))
-
-
-def _metrics(node: Any) -> Iterator[Any]:
-    yield node.metrics()
-    children = node.children()
-    for i in range(children.size()):
-        yield from _metrics(children.apply(i))
 
 
 __all__ = ["drained", "finish", "opened", "run_append", "seen_of_sources"]

@@ -25,6 +25,7 @@ from lakelet.config.properties import TOMBSTONES, look_up
 from lakelet.files.paths import AnyPath
 from lakelet.flows.environment import Environment
 from lakelet.flows.metrics import event_id
+from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import ChangeSpec, Dataset, Flow
 from lakelet.spark.names.file_states import STATES, dataset_states
 from lakelet.spark.names.json_columns import Growth
@@ -188,7 +189,7 @@ class RunReader(QueryReader):
         if feed:
             change_feed.keep_feed(self.spark, path)
         if streaming and jreader is None and streams_from_log(self.environment.memory.log(path)):
-            jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
+            jreader = plain_reader(self.spark, streaming=True, options={"startingVersion": "0"})
         live = self.environment.memory.files(path) if self.environment.memory.queries.on else None
         whole = streaming or feed or jreader is not None or FILE_METADATA.on()
         known = None if whole else known_content(self.spark, path, live)

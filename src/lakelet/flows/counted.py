@@ -14,10 +14,12 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.analysis.plan_facts import has_range_partitioning
 from lakelet.flows.context import FlowRun, RunReader, run_reader
+from lakelet.jvm.expressions import with_children
+from lakelet.jvm.frames import analyzed, replanned
+from lakelet.jvm.streams import metrics_of
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.expectations.measure import Counts, JudgedRows, counts
-from lakelet.spark.expectations.observed import reported
 from lakelet.spark.expectations.violations import violation_error
 from lakelet.spark.names.reader import Watch, rows_of
 from lakelet.storage.delta.batch_metrics import BatchMetrics
@@ -48,21 +50,18 @@ def sorted_in_parts(frame: DataFrame) -> DataFrame:
 
     A global sort reads its rows twice, and those of a stream cannot be cached between.
     """
-    spark: Any = frame.sparkSession
-    changed = _sorted_in_parts(frame._jdf.queryExecution().analyzed(), spark._jvm)
-    if changed is None:
-        return frame
-    return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, changed), spark)
+    changed = _sorted_in_parts(frame.sparkSession, analyzed(frame))
+    return frame if changed is None else replanned(frame, changed)
 
 
-def _sorted_in_parts(plan: Any, jvm: Any) -> Any:
+def _sorted_in_parts(spark: SparkSession, plan: Any) -> Any:
     """Return the plan with the global sort below its projections made a local one; None if there is none."""
     if plan.nodeName() == "Sort" and getattr(plan, "global")():
         return plan.copy(plan.order(), False, plan.child(), plan.hint())
     if plan.nodeName() not in ("Project", "SubqueryAlias"):
         return None
-    below = _sorted_in_parts(plan.child(), jvm)
-    return None if below is None else plan.withNewChildren(jvm.PythonUtils.toSeq([below]))
+    below = _sorted_in_parts(spark, plan.child())
+    return None if below is None else with_children(spark, plan, [below])
 
 
 def of_views(watches: Iterable[Watch], observed: Callable[[str], Mapping[str, Any] | None]) -> list[JudgedRows]:
@@ -115,9 +114,9 @@ def batch_metrics(
 
 def query_metrics(run: FlowRun, reader: RunReader, observation: Observation, *, batch_id: int | None, event_id: str) -> BatchMetrics:
     """`batch_metrics` of a batch query, whose rows `observation` watched."""
-    found = counts(run.dataset.expectations, reported(reader.spark, observation))
+    found = counts(run.dataset.expectations, metrics_of(reader.spark, observation))
     return batch_metrics(
-        run, found, reader.watches, lambda name: reported(reader.spark, reader.observations[name]), batch_id=batch_id, event_id=event_id
+        run, found, reader.watches, lambda name: metrics_of(reader.spark, reader.observations[name]), batch_id=batch_id, event_id=event_id
     )
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +22,8 @@ from lakelet.base.raised import innermost_location
 from lakelet.base.user_code import call_user_code, original_error
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.environment import Environment
+from lakelet.jvm.errors import Py4JJavaError
+from lakelet.jvm.sessions import has_view, java_session
 from lakelet.language.model import Flow, Hook, SinkHandler
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import essence, run_failure
@@ -39,9 +40,8 @@ _RULE_BROKEN = "EXPECTATION_VIOLATION"
 def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -> None:
     """Call the handler with one batch. Raises SINK_HANDLER_FAILED with the line of the user's file, EXPECTATION_VIOLATION for the batch."""
     environment, session = run.environment, batch.sparkSession
-    jsession: Any = session._jsparkSession
     try:
-        with within(environment.spark, jsession), beside_the_pipeline(environment, session, run.flow.flow):
+        with within(environment.spark, java_session(session)), beside_the_pipeline(environment, session, run.flow.flow):
             call_user_code(handler, batch, number)
     except LakeletError as problem:
         problem.dataset, problem.where = problem.dataset or str(run.dataset.name), problem.where or run.dataset.where
@@ -64,7 +64,7 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
 @contextmanager
 def beside_the_pipeline(environment: Environment, session: SparkSession, flow: Flow) -> Iterator[None]:
     """Let code in the block read the pipeline's tables, and write others by name, which lie below the storage (SK-7)."""
-    catalog = _Names(**{**vars(environment.catalog), "session": session._jsparkSession})
+    catalog = _Names(**{**vars(environment.catalog), "session": java_session(session)})
     reader = _Reader(session, catalog, label=flow.name, environment=environment, flow=flow, batch_query=True)
     with reading(reader):
         yield
@@ -89,7 +89,7 @@ class _Names(Catalog):
     session: Any = None
 
     def find(self, parts: Sequence[str]) -> TableName | None:
-        if len(parts) == 1 and self.session.sessionState().catalog().getTempView(parts[0]).isDefined():
+        if len(parts) == 1 and has_view(self.session, parts[0]):
             return None
         return super().find(parts)
 

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.flows.context import FlowRun
-from lakelet.jvm.expressions import items
+from lakelet.jvm.frames import analyzed
+from lakelet.jvm.scala import items
 from lakelet.spark.expectations.measure import SOURCE_FILE
 from lakelet.storage.delta.quarantine import Quarantine, newest_view
 from lakelet.storage.delta.table_spec import EPOCH
@@ -55,7 +56,7 @@ def with_source_file(run: FlowRun, stream: DataFrame) -> DataFrame:
 
     Not where the query keeps rows as state, which has the columns that it began with.
     """
-    if not run.environment.sources.of(run.name) or _keeps_state(stream._jdf.queryExecution().analyzed()):
+    if not run.environment.sources.of(run.name) or _keeps_state(analyzed(stream)):
         return stream
     with suppress(PySparkException):
         return stream.withColumn(SOURCE_FILE, F.col("_metadata.file_path"))

@@ -17,7 +17,8 @@ from lakelet.flows.counted import counted_query, query_metrics
 from lakelet.flows.failures import failures_of
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
-from lakelet.jvm import expressions as catalyst
+from lakelet.jvm.expressions import by_names, column, with_constants
+from lakelet.jvm.frames import analyzed, without_rows
 from lakelet.plan.decisions import Decision, Strategy, view_decision
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.session_clones import flow_session
@@ -76,12 +77,9 @@ def at_one_time(frame: DataFrame, condition: Any) -> Column:
 
     Spark evaluates them once for each query: if midnight passed between two queries, rows would be left out or doubled.
     """
-    jvm: Any = frame.sparkSession._jvm
-    plan = catalyst.without_rows(frame).where(condition)._jdf.queryExecution().analyzed()
-    optimizer = jvm.org.apache.spark.sql.catalyst.optimizer
-    for rule in (optimizer.ReplaceExpressions, optimizer.ComputeCurrentTime, optimizer.ConstantFolding):
-        plan = rule.apply(plan)
-    return catalyst.column(jvm, catalyst.by_names(jvm, plan.condition(), _ROW))
+    spark = frame.sparkSession
+    plan = with_constants(spark, analyzed(without_rows(frame).where(condition)), at_one_time=True)
+    return column(spark, by_names(spark, plan.condition(), _ROW))
 
 
 @dataclass(frozen=True)

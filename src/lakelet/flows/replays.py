@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -22,10 +21,11 @@ from lakelet.base.names import quoted
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.flows.metrics import emit_batch, event_id
+from lakelet.jvm.errors import Py4JJavaError
+from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import Expectation, Kind
 from lakelet.spark.errors.diagnosis import first_line, run_failure
 from lakelet.spark.expectations.measure import JudgedRows, counts, judged_again
-from lakelet.spark.expectations.observed import reported
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics
@@ -99,7 +99,7 @@ def _replay(run: FlowRun, spark: SparkSession, path: AnyPath) -> Replayed:
     observation, release = Observation(f"lakelet_{uuid.uuid4().hex}"), environment.reporter.update_id
     marked = judged_again(rows, rules, observation, held, broken=BROKEN, released=(RELEASED, release))
     files = transaction.write(schemas.aligned(marked, transaction.schema))
-    found = counts(rules, reported(spark, observation))
+    found = counts(rules, metrics_of(spark, observation))
     quality = JudgedRows(str(run.dataset.name), rules, found).rule_counts()
     metrics = _metrics(run, release, found.kept, quality)
     if not found.kept:

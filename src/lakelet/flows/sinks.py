@@ -37,6 +37,8 @@ from lakelet.flows.once_markers import has_run, read_marker, write_marker
 from lakelet.flows.positions import discard_half_written, read_checkpoint
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.spark_file_sources import follow_file_sources
+from lakelet.jvm.frames import save
+from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import Dataset, Sink
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision
@@ -44,7 +46,6 @@ from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import first_line, run_failure
 from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import enforced
-from lakelet.spark.expectations.observed import reported
 from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import column_mapping
@@ -254,7 +255,7 @@ def _save(rows: DataFrame, format: str, options: Mapping[str, str], path: AnyPat
     for key, value in options.items():
         if key.lower() not in _NOT_WRITTEN:
             writer = writer.option(key, value)
-    writer._jwrite.save(str(path))  # `save` would map the path again
+    save(writer, str(path))
 
 
 def _append_to(path: AnyPath, options: Mapping[str, str], batch: DataFrame, app_id: str, number: int) -> int | None:
@@ -267,7 +268,7 @@ def _counted(batch: DataFrame, write: Callable[[DataFrame], None]) -> int | None
     """Have a batch written, and count its rows on the way; None if they were not read."""
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
     write(batch.observe(observation, F.count(F.lit(1)).alias("rows")))
-    seen = reported(batch.sparkSession, observation)
+    seen = metrics_of(batch.sparkSession, observation)
     return None if seen is None else int(seen["rows"])
 
 

@@ -6,6 +6,7 @@ starts. All new contents are stored in one file first, so that a process that di
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +27,9 @@ from lakelet.files.remote import scheme_of
 from lakelet.flows.context import FlowRun
 from lakelet.flows.file_sources import report_move
 from lakelet.flows.moved_sources import folder_of, moved_or_other, told_moves
-from lakelet.jvm.expressions import items
+from lakelet.jvm.frames import analyzed
+from lakelet.jvm.hadoop import uri_path
+from lakelet.jvm.scala import items, value_of
 
 FORMAT = 1
 """Version of both files."""
@@ -64,9 +67,10 @@ def follow_file_sources(run: FlowRun, frame: DataFrame) -> None:
         return
     before = _noted(checkpoint) or ()
     folders, changed = list(now), dict[str, str]()
+    encoded: Encode = functools.partial(uri_path, frame.sparkSession)
     for number, (old, new) in enumerate(zip(before, now, strict=True) if len(before) == len(now) else ()):
         if old is not None and new is not None and old != new:
-            folders[number], texts = _followed(run, _Log(checkpoint / "sources" / str(number)), old, new, _encoder(frame))
+            folders[number], texts = _followed(run, _Log(checkpoint / "sources" / str(number)), old, new, encoded)
             changed.update(texts)
     _store(checkpoint, before, tuple(folders), changed)
 
@@ -88,7 +92,7 @@ def _followed(run: FlowRun, log: _Log, old: Folder, new: Folder, encoded: Encode
 def _folders(run: FlowRun, frame: DataFrame) -> Folders:
     """The folder of each streaming source of a query, numbered as Spark numbers them."""
     found: list[tuple[Any, Folder | None]] = []
-    for leaf in items(frame._jdf.queryExecution().analyzed().collectLeaves()):
+    for leaf in items(analyzed(frame).collectLeaves()):
         if leaf.isStreaming() and not any(leaf.equals(other) for other, _ in found):
             path = _path_of(leaf)
             found.append((leaf, None if path is None else folder_of(path, run.environment.storage)))
@@ -99,8 +103,8 @@ def _path_of(leaf: Any) -> str | None:
     """The path that a file source reads; None for any other leaf."""
     if leaf.nodeName() != "StreamingRelation" or not str(leaf.sourceName()).startswith("FileSource"):
         return None
-    found = leaf.dataSource().options().get("path")
-    return str(found.get()) if found.isDefined() else None
+    found = value_of(leaf.dataSource().options().get("path"))
+    return None if found is None else str(found)
 
 
 def _noted(checkpoint: AnyPath) -> Folders | None:
@@ -177,11 +181,6 @@ class _Log:
 def _moved(entry: _Entry, move: Move, uri: Encode) -> str:
     path = replaced(entry.path, [move])
     return entry.line if path == entry.path else json.dumps({**json.loads(entry.line), "path": uri(path)}, separators=(",", ":"))
-
-
-def _encoder(frame: DataFrame) -> Encode:
-    hadoop: Any = frame.sparkSession._jvm
-    return lambda path: str(hadoop.org.apache.hadoop.fs.Path(path).toUri().getRawPath())
 
 
 __all__ = ["follow_file_sources"]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from py4j.protocol import Py4JError
-
 from lakelet.flows.context import FlowRun
 from lakelet.flows.metrics import event_id
+from lakelet.jvm.errors import Py4JError
+from lakelet.jvm.streams import progress_since
 from lakelet.storage.eventlog.states import EventType, Level
 
 _VOLATILE = ("numInputRows", "inputRowsPerSecond", "processedRowsPerSecond")
@@ -21,18 +21,10 @@ _OF_LAKELET = "lakelet_"
 def emit_stream_progress(run: FlowRun, query: Any, after: int = -1) -> None:
     """Report each micro-batch with rows that the query completed behind micro-batch `after`."""
     with suppress(Py4JError):  # Spark is gone: the batches are committed all the same
-        for progress in _progress(query, after):
+        for text in progress_since(query, after):
+            progress = json.loads(text)
             if progress.get("numInputRows"):
                 _emit(run, progress)
-
-
-def _progress(query: Any, after: int) -> list[dict[str, Any]]:
-    """Spark's reports of the micro-batches behind `after`; it keeps some of those before too."""
-    kept = query._jsq.recentProgress()
-    first = len(kept)
-    while first > 0 and int(kept[first - 1].batchId()) > after:
-        first -= 1
-    return [json.loads(str(kept[n].json())) for n in range(first, len(kept))]
 
 
 def _emit(run: FlowRun, progress: Mapping[str, Any]) -> None:

@@ -171,10 +171,10 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     from lakelet.flows.sampling import SAMPLE_FILES, sampled
     from lakelet.inspection.json_values import json_rows
     from lakelet.inspection.spark_queries import collected
+    from lakelet.jvm.streams import metrics_of
     from lakelet.spark.errors.diagnosis import run_failure
     from lakelet.spark.errors.user_errors import user_error
     from lakelet.spark.expectations.measure import counts, judged
-    from lakelet.spark.expectations.observed import reported
 
     report(f"Computing {run.dataset.name}")
     own, watch = run.dataset.expectations if rules else (), Observation("lakelet_preview")
@@ -182,7 +182,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     try:
         with sampled(run) as (spark, reader, frame):
             table = collected(judged(part_of(run.flow.flow, frame).limit(JUDGED_ROWS), own, watch))
-            seen = counts(own, reported(spark, watch))
+            seen = counts(own, metrics_of(spark, watch))
     except LakeletError:
         raise
     except PySparkException as problem:

@@ -56,9 +56,9 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
 
     Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
     """
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    from lakelet.jvm.errors import Py4JError
     from lakelet.language.sql_text import table_names as sqltext
     from lakelet.language.sql_text.tokens import may_have, plain_tokens
     from lakelet.spark.patches import json_schemas
@@ -110,8 +110,9 @@ class _Views:
 
     def frame_of(self, query: str) -> DataFrame:
         """What a query gives. Paths into JSON text are put into Spark's words where Spark does not take the query as it is."""
-        from py4j.protocol import Py4JError
         from pyspark.errors import ParseException, PySparkException
+
+        from lakelet.jvm.errors import Py4JError
 
         try:
             return self._analysed(query)

@@ -33,7 +33,7 @@ def keep_encoders(context: SparkContext, file: Path) -> None:
 
     Writes nothing with a Delta that has none of these names.
     """
-    from py4j.protocol import Py4JError
+    from lakelet.jvm.errors import Py4JError
 
     jvm: Any = context._jvm
     with contextlib.suppress(Py4JError, TypeError):
@@ -67,7 +67,7 @@ def give_offered() -> None:
 
 
 def _give(context: SparkContext, file: Path) -> None:
-    from py4j.protocol import Py4JError
+    from lakelet.jvm.errors import Py4JError
 
     jvm: Any = context._jvm
     with contextlib.suppress(Py4JError, OSError):
@@ -77,7 +77,7 @@ def _give(context: SparkContext, file: Path) -> None:
 
 def give_encoders(context: SparkContext, file: Path) -> bool:
     """Give Delta the encoders of a file of `keep_encoders`; return whether it has them now. Nothing changes where something is missing."""
-    from py4j.protocol import Py4JError
+    from lakelet.jvm.errors import Py4JError
 
     jvm: Any = context._jvm
     try:

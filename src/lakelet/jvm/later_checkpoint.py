@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.java_sources import compiled
 
 _NAME = "lakelet.LaterCheckpoint"

@@ -41,7 +41,7 @@ def use_quick_local_files(context: SparkContext) -> None:
 
     Hadoop gives all of a process the one file system that it keeps for `file:`, so that one is replaced.
     """
-    from py4j.protocol import Py4JError
+    from lakelet.jvm.errors import Py4JError
 
     jvm: Any = context._jvm
     systems = jvm.org.apache.hadoop.fs.FileSystem

@@ -39,7 +39,7 @@ class Remains:
 
     def unlike(self) -> str | None:
         """What code has changed for the whole process since it started; None where it is as it was, for a command to begin."""
-        from py4j.protocol import Py4JError
+        from lakelet.jvm.errors import Py4JError
 
         try:
             if self._of_context() != self._context_before:
@@ -54,7 +54,7 @@ class Remains:
 
     def cleaned(self) -> str | None:
         """Remove what the command has left; why the process has to end where that is not possible."""
-        from py4j.protocol import Py4JError
+        from lakelet.jvm.errors import Py4JError
 
         try:
             left = self._left()

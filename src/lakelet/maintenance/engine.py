@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from lakelet.base.names import quoted
 from lakelet.files.paths import AnyPath
+from lakelet.jvm.delta import log_of, newest
+from lakelet.jvm.sessions import cloned, java_session, session_on
 from lakelet.maintenance.layout import DataFile, How, Job, small
 
 _SETTINGS = {
@@ -32,8 +34,8 @@ class Engine:
     def session(self) -> SparkSession:
         """A session of its own on the one that `start` gives, so that settings stay in it."""
         if self._session is None:
-            base: Any = self._start()
-            self._session = SparkSession(base._sc, base._jsparkSession.cloneSession())
+            base = self._start()
+            self._session = session_on(base, cloned(java_session(base)))
             for key, value in _SETTINGS.items():
                 self._session.conf.set(key, value)
         return self._session
@@ -49,9 +51,7 @@ class Engine:
         return found, described.get("configuration") or {}, str(described["id"])
 
     def _log(self, table: AnyPath) -> Any:
-        jvm: Any = self.session._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, str(table))
-        return log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())
+        return newest(self.session, log_of(self.session, str(table)))
 
     def optimize(self, table: AnyPath, job: Job, target: int) -> None:
         """Rewrite files of a table, in commits that change no rows."""

@@ -108,9 +108,9 @@ def _maintained(
 
 
 def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> Maintained:
-    from py4j.protocol import Py4JError
     from pyspark.errors.exceptions.base import PySparkException
 
+    from lakelet.jvm.errors import Py4JError
     from lakelet.spark.errors.diagnosis import first_line
 
     path = store.at(stored.path) if stored.path else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location, nearest_names
 from lakelet.config.rule_files import Check, Rule
+from lakelet.jvm.frames import optimized
 from lakelet.language.model import Dataset
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.pipeline import Pipeline
@@ -181,7 +182,7 @@ def _optimised(rows: DataFrame, condition: str) -> bool | None:
     from pyspark.sql import functions as F
 
     try:
-        plan = rows.where(F.expr(in_words_of_spark(condition)))._jdf.queryExecution().optimizedPlan()
+        plan = optimized(rows.where(F.expr(in_words_of_spark(condition))))
     except PySparkException:
         return None
     return bool(plan.nodeName() == "LocalRelation")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.base.errors import LakeletError
@@ -15,6 +14,7 @@ from lakelet.cdc import guarding
 from lakelet.flows.context import FlowRun
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.target_kind import check_role
+from lakelet.jvm.errors import Py4JJavaError
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Strategy
 from lakelet.spark.errors.diagnosis import run_failure

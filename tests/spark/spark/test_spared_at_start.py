@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lakelet
-from lakelet.jvm.expressions import without_rows
+from lakelet.jvm.frames import without_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lakelet.jvm.expressions import parsed
 from lakelet.language.sql_text import table_names
 
 pytestmark = pytest.mark.spark
@@ -77,7 +78,7 @@ def test_streaming_references_are_marked(spark):
 )
 def test_rewriting_keeps_the_names_that_columns_are_reached_by(spark, sql, rewritten):
     assert table_names.rewrite(spark, sql, lambda ref: "new") == rewritten
-    table_names.parse(spark, rewritten)
+    parsed(spark, rewritten)
 
 
 def test_configuration_values_are_substituted_before_positions_are_taken(spark):

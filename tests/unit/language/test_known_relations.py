@@ -22,7 +22,7 @@ class Forgetting(dict[Any, Any]):
 def test_a_text_that_another_flow_lets_forget_meanwhile_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, function in (
         ("substitute", lambda _, text: text),
-        ("_settings", lambda _: ""),
+        ("settings_text", lambda _: ""),
         ("_references", lambda _, text, functions, args: [text]),
     ):
         monkeypatch.setattr(table_names, name, function)

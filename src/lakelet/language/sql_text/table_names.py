@@ -14,6 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.names import dotted, is_plain, quoted, split_name
+from lakelet.jvm.expressions import only_reads, parsed, substituted, with_relations
+from lakelet.jvm.scala import items
+from lakelet.jvm.sessions import settings_text
 from lakelet.language.sql_text.tokens import Token, closing, edited, may_have, name_end, plain_tokens
 
 if TYPE_CHECKING:
@@ -26,7 +29,6 @@ _ORIGIN = re.compile(r"Origin\((?:Some\(\d+\)|None),(?:Some\(\d+\)|None),Some\((
 _DECORATIONS = frozenset(
     {"Sample", "RelationTimeTravel", "UnresolvedEventTimeWatermark", "NamedStreamingRelation", "UnresolvedSubqueryColumnAliases"}
 )
-_NOT_QUERIES = ("Command", "ParsedStatement")
 
 
 @dataclass(frozen=True)
@@ -88,22 +90,7 @@ def in_place(spark: SparkSession, sql: str, plans: Mapping[str, Any]) -> Any:
 
     Unlike a temporary view, a plan keeps its hidden columns. Names inside subquery expressions stay as they are.
     """
-    jvm: Any = spark._jvm
-
-    def sequence(items: list[Any]) -> Any:
-        return jvm.PythonUtils.toSeq(items)
-
-    def replaced(node: Any) -> Any:
-        kind = str(node.nodeName())
-        if kind == "UnresolvedRelation":
-            return plans.get(".".join(str(part) for part in _items(node.multipartIdentifier())), node)
-        if kind == "UnresolvedWith":
-            ctes = [jvm.scala.Tuple3(c._1(), replaced(c._2()), c._3()) for c in _items(node.cteRelations())]
-            return node.copy(replaced(node.child()), sequence(ctes), node.allowRecursion())
-        children = [replaced(child) for child in _items(node.children())]
-        return node.withNewChildren(sequence(children)) if children else node
-
-    return replaced(parse(spark, sql))
+    return with_relations(spark, parsed(spark, sql), plans)
 
 
 def substitute(spark: SparkSession, sql: str) -> str:
@@ -113,8 +100,7 @@ def substitute(spark: SparkSession, sql: str) -> str:
     """
     if "${" not in sql:
         return sql
-    jvm: Any = spark._jvm
-    return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(sql))
+    return substituted(spark, sql)
 
 
 def with_named_parameters(sql: str, args: Mapping[str, Any] | Sequence[Any] | None) -> tuple[str, Mapping[str, Any] | None]:
@@ -164,7 +150,7 @@ def references(
     called = frozenset(functions if may_have(text, functions) else ())
     if args is not None or may_have(text, ("IDENTIFIER",)):
         return _references(spark, text, called, args)
-    asked = text, _settings(spark), called
+    asked = text, settings_text(spark), called
     found = _known.get(asked)
     if found is None:
         found = tuple(_references(spark, text, called, None))
@@ -180,14 +166,8 @@ continuous one in every round."""
 _KNOWN_TEXTS = 512
 
 
-def _settings(spark: SparkSession) -> str:
-    """The settings of a session, among them those of the parser."""
-    session: Any = spark
-    return str(session._jsparkSession.sessionState().conf().settings().toString())
-
-
 def _references(spark: SparkSession, text: str, functions: frozenset[str], args: Mapping[str, Any] | None) -> list[RelationRef | CallRef]:
-    found = {(ref.start, ref.stop): ref for ref in _Walk(spark, text, functions, args).refs(parse(spark, text))}
+    found = {(ref.start, ref.stop): ref for ref in _Walk(spark, text, functions, args).refs(parsed(spark, text))}
     return [found[span] for span in sorted(found)]
 
 
@@ -242,15 +222,7 @@ def is_query(spark: SparkSession, sql: str) -> bool:
     """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `relations`."""
     if _QUERY.match(sql) and not may_have(sql, ("INSERT",)):
         return True  # a statement that begins like this and inserts nothing is a query; if it is none at all, running it says so
-    jvm: Any = spark._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    prefix = "org.apache.spark.sql.catalyst.plans.logical."
-    refused = [jvm.java.lang.Class.forName(prefix + name, True, loader) for name in _NOT_QUERIES]
-
-    def reads_only(node: Any) -> bool:
-        return not any(c.isInstance(node) for c in refused) and all(reads_only(child) for child in _items(node.children()))
-
-    return reads_only(parse(spark, sql))
+    return only_reads(spark, parsed(spark, sql))
 
 
 def has_subqueries(spark: SparkSession, sql: str) -> bool:
@@ -259,23 +231,12 @@ def has_subqueries(spark: SparkSession, sql: str) -> bool:
     def holds(node: Any) -> bool:
         if node.subqueries().size():
             return True
-        below = [*_items(node.children())]
+        below = items(node.children())
         if str(node.nodeName()) == "UnresolvedWith":
-            below += [definition._2() for definition in _items(node.cteRelations())]
+            below += [definition._2() for definition in items(node.cteRelations())]
         return any(map(holds, below))
 
-    return may_have(sql, ("SELECT",)) and holds(parse(spark, sql))
-
-
-def parse(spark: SparkSession, sql: str) -> Any:
-    """Spark's unresolved plan of `sql` (a Java object). Raises pyspark's ParseException."""
-    session: Any = spark
-    return session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-
-
-def _items(sequence: Any) -> Iterator[Any]:
-    for index in range(sequence.size()):
-        yield sequence.apply(index)
+    return may_have(sql, ("SELECT",)) and holds(parsed(spark, sql))
 
 
 @dataclass(frozen=True)
@@ -316,7 +277,7 @@ class _Walk:
     def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef | CallRef]:
         kind = str(node.nodeName())
         if kind == "UnresolvedTableValuedFunction" and self.functions:
-            name = ".".join(str(part) for part in _items(node.name())).lower()
+            name = ".".join(str(part) for part in items(node.name())).lower()
             if name in self.functions:
                 yield self._call(node, name)
                 return
@@ -327,9 +288,9 @@ class _Walk:
             yield from self._with(node, above.ctes)
             return
         below = self._below(node, kind, above)
-        for subquery in _items(node.subqueries()):
+        for subquery in items(node.subqueries()):
             yield from self.refs(subquery, _Above(above.ctes))
-        children = [node.relation()] if kind == "RelationTimeTravel" else _items(node.children())
+        children = [node.relation()] if kind == "RelationTimeTravel" else items(node.children())
         for child in children:
             yield from self.refs(child, below)
 
@@ -344,7 +305,7 @@ class _Walk:
     def _with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef | CallRef]:
         visible = outer
         recursive = bool(node.allowRecursion())
-        for definition in _items(node.cteRelations()):
+        for definition in items(node.cteRelations()):
             name = str(definition._1()).lower()
             yield from self.refs(definition._2(), _Above(visible | {name} if recursive else visible))
             visible = visible | {name}

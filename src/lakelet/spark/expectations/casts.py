@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.jvm.expressions import items
+from lakelet.jvm.errors import Py4JJavaError
+from lakelet.jvm.expressions import uses
+from lakelet.jvm.frames import analyzed
+from lakelet.jvm.scala import items
 from lakelet.spark.expectations.resolution import RESULT
 
 _LITERAL = re.compile(r"""['"]""")
@@ -37,11 +39,11 @@ def impossible_casts(with_checks: DataFrame, texts: Sequence[str | None]) -> lis
     asked = [i for i, text in enumerate(texts) if text is None or _LITERAL.search(text)]
     found: list[ImpossibleCast | None] = [None] * len(texts)
     if asked:
-        plan: Any = with_checks._jdf.queryExecution().analyzed()
+        plan = analyzed(with_checks)
         struct = plan.projectList().last().child().children()  # name, value, name, value …
-        cast = with_checks.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CAST()  # type: ignore[union-attr]
+        spark = with_checks.sparkSession
         for i in asked:
-            found[i] = next(_of(_condition(plan, struct.apply(2 * i + 1)), cast), None)
+            found[i] = next(_of(spark, _condition(plan, struct.apply(2 * i + 1))), None)
     return found
 
 
@@ -57,8 +59,8 @@ def _condition(plan: Any, value: Any) -> Any:
     return value
 
 
-def _of(expression: Any, cast: Any) -> Iterator[ImpossibleCast]:
-    if not expression.containsPattern(cast):
+def _of(spark: SparkSession, expression: Any) -> Iterator[ImpossibleCast]:
+    if not uses(spark, expression, "CAST"):
         return
     if expression.nodeName() == "Cast" and expression.foldable():
         try:
@@ -67,7 +69,7 @@ def _of(expression: Any, cast: Any) -> Iterator[ImpossibleCast]:
             yield ImpossibleCast(str(expression.child().sql()), str(expression.dataType().sql()))
         return
     for child in items(expression.children()):
-        yield from _of(child, cast)
+        yield from _of(spark, child)
 
 
 __all__ = ["ImpossibleCast", "impossible_casts"]

@@ -14,6 +14,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.base.names import quoted
+from lakelet.jvm.expressions import uses
+from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Action, Expectation
 from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
 from lakelet.storage.delta.divided import HELD, HELD_TYPE
@@ -123,13 +125,11 @@ def _are_countable(rows: DataFrame, with_checks: DataFrame) -> bool:
 
     A rule with a subquery, a window or a Python function needs an operator of its own below the one that observes.
     """
-    plan: Any = with_checks._jdf.queryExecution().analyzed()
-    if not plan.child().equals(rows._jdf.queryExecution().analyzed()):
+    plan = analyzed(with_checks)
+    if not plan.child().equals(analyzed(rows)):
         return False
-    jvm: Any = rows.sparkSession._jvm
-    rules, patterns = plan.projectList().last(), jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    outside = (patterns.PYTHON_UDF(), patterns.PLAN_EXPRESSION())
-    return bool(rules.deterministic()) and not any(rules.containsPattern(pattern) for pattern in outside)
+    rules = plan.projectList().last()
+    return bool(rules.deterministic()) and not uses(rows.sparkSession, rules, "PYTHON_UDF", "PLAN_EXPRESSION")
 
 
 def enforced(rows: DataFrame, rules: Sequence[Expectation], view: str) -> DataFrame:

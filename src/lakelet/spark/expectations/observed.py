@@ -6,29 +6,10 @@ execution after the part has run, although it saw rows that it dropped. The flow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from pyspark.sql import Observation, SparkSession
+from pyspark.sql import SparkSession
 
 _EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
 _LEAVES_OUT = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
-
-
-def reported(spark: SparkSession, observation: Observation) -> Mapping[str, Any] | None:
-    """The metrics of a query that has ended; None if it did not need the observed rows.
-
-    Such a query completes the observation with a row without columns, which pyspark cannot read, or not at all.
-    """
-    java: Any = observation._jo
-    if java is None:
-        return None
-    context: Any = spark.sparkContext
-    context._jsc.sc().listenerBus().waitUntilEmpty()
-    if not java.future().isCompleted() or java.getRow().length() == 0:
-        return None
-    found: Mapping[str, Any] = observation.get
-    return found
 
 
 def keep_observed(spark: SparkSession) -> None:

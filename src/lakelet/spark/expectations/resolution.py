@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelet.jvm.expressions import column, items, without_rows
+from lakelet.jvm.expressions import column, with_children
+from lakelet.jvm.frames import analyzed, replanned, without_rows
+from lakelet.jvm.scala import items
 
 CHECKS = "__lakelet_checks"
 """The column that `checked` adds."""
@@ -93,12 +95,12 @@ def _with_result_below(rows: DataFrame, name: str, condition: Column) -> DataFra
     """Return the rows with the result of a condition on columns below their last projections. Raises what Spark raises about the rows."""
     tried, plan = _unobserved(rows), None
     with suppress(PySparkException):
-        plan = _plan(tried.filter(condition))
-    if plan is None or not _finds_below(plan, _plan(tried)):
+        plan = analyzed(tried.filter(condition))
+    if plan is None or not _finds_below(plan, analyzed(tried)):
         return _with_checks(tried, [condition])  # raises
-    filtered, jvm = _plan(rows.filter(condition)).child(), _jvm(rows)
-    columns = [column(jvm, attribute) for attribute in items(_plan(rows).output())]
-    return _of_plan(rows, filtered.child()).select(*columns, column(jvm, filtered.condition()).alias(name))
+    filtered, spark = analyzed(rows.filter(condition)).child(), rows.sparkSession
+    columns = [column(spark, attribute) for attribute in items(analyzed(rows).output())]
+    return replanned(rows, filtered.child()).select(*columns, column(spark, filtered.condition()).alias(name))
 
 
 def _finds_below(plan: Any, own: Any) -> bool:
@@ -123,34 +125,21 @@ def _id(attribute: Any) -> int:
 
 def _unobserved(rows: DataFrame) -> DataFrame:
     """Return the rows without the observations in their plan; those inside of a subquery stay."""
-    plan = _plan(rows)
-    return _of_plan(rows, _without_observations(_jvm(rows), plan)) if _OBSERVES in plan.toString() else rows
+    plan = analyzed(rows)
+    return replanned(rows, _without_observations(rows.sparkSession, plan)) if _OBSERVES in plan.toString() else rows
 
 
-def _without_observations(jvm: Any, plan: Any) -> Any:
+def _without_observations(spark: SparkSession, plan: Any) -> Any:
     before = items(plan.children())
-    after = [_without_observations(jvm, child) for child in before]
+    after = [_without_observations(spark, child) for child in before]
     if plan.nodeName() == _OBSERVES:
         return after[0]
-    return plan if all(new is old for new, old in zip(after, before, strict=True)) else plan.withNewChildren(jvm.PythonUtils.toSeq(after))
-
-
-def _plan(rows: DataFrame) -> Any:
-    return rows._jdf.queryExecution().analyzed()
-
-
-def _of_plan(rows: DataFrame, plan: Any) -> DataFrame:
-    dataset = getattr(_jvm(rows), "org.apache.spark.sql.classic.Dataset")
-    return DataFrame(dataset.ofRows(rows._jdf.sparkSession(), plan), rows.sparkSession)
-
-
-def _jvm(rows: DataFrame) -> Any:
-    return rows.sparkSession._jvm
+    return plan if all(new is old for new, old in zip(after, before, strict=True)) else with_children(spark, plan, after)
 
 
 def lost_in(rows: DataFrame, name: str) -> str | None:
     """Return the operator that makes one row of several, such as `Aggregate`, if a column called `name` is below it in the query."""
-    plan, operator = _plan(rows), None
+    plan, operator = analyzed(rows), None
     while plan.children().size() == 1 and plan.nodeName() != "SubqueryAlias":
         if operator is None and plan.nodeName() not in _ONE_OF_ONE:
             operator = str(plan.nodeName())

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
+from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
@@ -56,8 +57,7 @@ def prepare(report: Report) -> None:
 
 
 def _session_is_running() -> bool:
-    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    return getattr(context, "_active_spark_context", None) is not None
+    return "pyspark" in sys.modules and active_context() is not None
 
 
 def _jars(report: Report) -> env.Jars:

@@ -14,18 +14,16 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.scratch import scratch_folder
+from lakelet.jvm.processes import Gateway, gateway
 from lakelet.spark.launch.archives import RECORD_CLASSES, archive_path, base_archive_path
 from lakelet.spark.launch.environment import VECTOR_MODULE, Jars, Java, cache_folder, configuration_folders, spark_home
-
-if TYPE_CHECKING:
-    from py4j.java_gateway import JavaGateway
 
 # From this much input on, what the full compiler gains outweighs what it costs (measured: docs/decisions/0001-start-up.md).
 FULL_COMPILER_BYTES = 250 * 1024 * 1024
@@ -146,7 +144,7 @@ def compile_in_pauses(java: JavaProcess) -> None:
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), _NICE)
 
 
-def connect(java: JavaProcess) -> JavaGateway:
+def connect(java: JavaProcess) -> Gateway:
     """Wait until the Java process is ready and return pyspark's gateway to it. SPARK_START_FAILED when it ends or stays silent."""
     from pyspark.serializers import UTF8Deserializer, read_int
 
@@ -163,15 +161,6 @@ def connect(java: JavaProcess) -> JavaGateway:
         shutil.rmtree(java.connection.parent, ignore_errors=True)
     found = gateway(port, secret)
     found.proc = java.process
-    return found
-
-
-def gateway(port: int, secret: str) -> JavaGateway:
-    """pyspark's gateway to a Java process that listens at a port of this machine."""
-    from pyspark.java_gateway import launch_gateway
-
-    with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
-        found: JavaGateway = launch_gateway()  # type: ignore[no-untyped-call]
     return found
 
 
@@ -201,17 +190,3 @@ def _open_log() -> tuple[Path | None, IO[bytes] | None]:
 def _ignore_interrupts() -> None:
     """Ctrl-C is for Python, which ends the run in order; Java must live until then."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-@contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

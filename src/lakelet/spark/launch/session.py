@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import PACKAGE
@@ -19,12 +19,15 @@ from lakelet.base.phases import report
 from lakelet.files.remote import S3Settings
 from lakelet.files.scratch import scratch_folder
 from lakelet.jvm.delta_encoders import offer_encoders
+from lakelet.jvm.first_session import look_up_sources, session_of
+from lakelet.jvm.hadoop import write_no_checksum_files
 from lakelet.jvm.local_files import use_quick_local_files
+from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import ENCODERS, archive_path, note_use
 from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
 from lakelet.spark.launch.forks import python_executable
-from lakelet.spark.launch.quick_start import import_pyspark, look_up_sources, session_of
+from lakelet.spark.launch.quick_start import import_pyspark
 from lakelet.spark.launch.resident.borrowing import borrowed
 from lakelet.spark.launch.resident.lending import started
 
@@ -241,10 +244,9 @@ def driver_memory() -> str:
 
 def _running_session() -> SparkSession | None:
     """The session that this process already has, in whichever thread it was made."""
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    if SparkContext._active_spark_context is None:
+    if active_context() is None:
         return None
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     if DELTA_EXTENSION not in str(session.conf.get("spark.sql.extensions", "")):
@@ -271,17 +273,10 @@ def _new_session(java: java_process.JavaProcess, launch: Launch, *, meanwhile: C
         if launch.lasts:
             java_process.compile_in_pauses(java)
             use_quick_local_files(context)
-        _write_no_checksum_files(context)
+        write_no_checksum_files(context)
     look_up_sources(context)
     offer_encoders(context, launch.archive.with_suffix(ENCODERS))
     return session_of(context)
-
-
-def _write_no_checksum_files(context: SparkContext) -> None:
-    """Leave out Hadoop's hidden .crc file beside every local file: Parquet and Delta have checks of their own."""
-    jvm: Any = context._jvm
-    configuration = context._jsc.hadoopConfiguration()
-    jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
 
 
 def _equip_workers(context: SparkContext) -> None:

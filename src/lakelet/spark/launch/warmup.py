@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.jvm.processes import gateway_of
 from lakelet.spark.launch.archives import ENCODERS, RECORD_CLASSES, archive_path, make_archive
 from lakelet.spark.launch.environment import ensure_jars, require_java
 
@@ -36,8 +37,7 @@ def record() -> None:
     keep_encoders(spark.sparkContext, Path(os.environ[RECORD_CLASSES]).with_suffix(ENCODERS))
     with tempfile.TemporaryDirectory(prefix="lakelet-warmup-") as folder:
         exercise(spark, Path(folder))
-    gateway: Any = spark.sparkContext._gateway
-    process = gateway.proc
+    process = gateway_of(spark).proc
     spark.stop()
     process.stdin.close()
     process.wait(timeout=300)
@@ -104,7 +104,7 @@ def _queries(spark: SparkSession, path: str) -> None:
         "SELECT *, row_number() OVER (PARTITION BY kind ORDER BY a.at DESC) AS place FROM warm_up a JOIN warm_up b USING (id, kind) "
         "WHERE get_json_object(to_json(a.nested), '$.a') IS NOT NULL QUALIFY place < 3"
     ).toPandas()
-    import pyspark.ml.functions  # noqa: F401, registers its functions in Java (`quick_start.session_of`)
+    import pyspark.ml.functions  # noqa: F401, registers its functions in Java (`first_session.session_of`)
 
     plus_one = F.udf(lambda number: number + 1, "bigint")
     spark.createDataFrame([(1, "a"), (2, "b")], "id bigint, kind string").select(plus_one("id")).collect()

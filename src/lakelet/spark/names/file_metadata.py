@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from lakelet.jvm.expressions import items
+from lakelet.jvm.expressions import metadata_of_parquet, with_children, with_hidden, with_output
+from lakelet.jvm.frames import analyzed, loaded, replanned
+from lakelet.jvm.scala import items
+from lakelet.jvm.sessions import plain_reader
 from lakelet.spark.names.second_calls import FILE_METADATA
 
 
@@ -21,32 +23,22 @@ def with_metadata_if_asked(frame: DataFrame) -> DataFrame:
 
 
 def _with_metadata(frame: DataFrame) -> DataFrame:
-    spark, jvm = frame.sparkSession, frame.sparkSession._jvm
-    assert jvm is not None
-    plan: Any = frame._jdf.queryExecution().analyzed()
+    spark, plan = frame.sparkSession, analyzed(frame)
     aliases = []
     leaf = plan
     while str(leaf.nodeName()) == "SubqueryAlias":
         aliases.append(leaf)
         leaf = leaf.child()
-    kind, sequence = str(leaf.getClass().getSimpleName()), jvm.PythonUtils.toSeq
+    kind = str(leaf.getClass().getSimpleName())
     if kind not in ("LocalRelation", "StreamingRelation") or plan.metadataOutput().size():
         return frame
     column = _column(spark, leaf if kind == "StreamingRelation" else None)
     if column is None:
         return frame
-    columns = sequence([*items(leaf.output()), column])
-    if kind == "StreamingRelation":
-        made = leaf.copy(leaf.dataSource(), leaf.sourceName(), columns, getattr(leaf, "copy$default$4")())
-    else:
-        made = leaf.copy(columns, leaf.data(), leaf.isStreaming(), leaf.stream())
+    made = with_output(spark, leaf, column)
     for alias in reversed(aliases):
-        made = alias.withNewChildren(sequence([made]))
-    project = jvm.org.apache.spark.sql.catalyst.plans.logical.Project
-    *shown, hidden = items(made.output())
-    seen = project(sequence(shown), made)
-    seen.setTagValue(project.hiddenOutputTag(), sequence([hidden]))
-    return ClassicDataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, seen), spark)
+        made = with_children(spark, alias, [made])
+    return replanned(frame, with_hidden(spark, made))
 
 
 def _column(spark: Any, stream: Any) -> Any:
@@ -55,11 +47,11 @@ def _column(spark: Any, stream: Any) -> Any:
     None for other streams.
     """
     if stream is None:
-        return spark._jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat().createFileMetadataCol()
+        return metadata_of_parquet(spark)
     path = stream.dataSource().options().get("path")
     if str(stream.sourceName()).lower() != "delta" or path.isEmpty():
         return None
-    batch = spark._jsparkSession.read().format("delta").load(path.get()).queryExecution().analyzed()
+    batch = analyzed(loaded(spark, plain_reader(spark), "delta", path.get()))
     found = items(batch.metadataOutput())
     return found[0].newInstance() if found else None
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.jvm.expressions import items, replaced
+from lakelet.jvm.expressions import field, regexp_replaced, replaced, with_children, with_columns
+from lakelet.jvm.frames import analyzed, replanned
+from lakelet.jvm.scala import items
 
 _NATIVE = "__file_source_metadata_col"  # key of the metadata column of Spark's own file scans, for which the function works
 
@@ -21,28 +22,24 @@ def with_file_names(frame: DataFrame) -> DataFrame:
 
     Anywhere else the call stays as it is.
     """
-    analyzed = frame._jdf.queryExecution().analyzed()
-    if analyzed.deterministic():  # the function is not, says Spark
+    before = analyzed(frame)
+    if before.deterministic():  # the function is not, says Spark
         return frame
-    spark = frame.sparkSession
-    jvm: Any = spark._jvm
-    plan = _Rewriting(jvm).node(analyzed)
-    if plan is analyzed:
-        return frame
-    return ClassicDataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    plan = _Rewriting(frame.sparkSession).node(before)
+    return frame if plan is before else replanned(frame, plan)
 
 
 class _Rewriting:
     """One walk over an analysed plan; nodes without a change stay the same objects."""
 
-    def __init__(self, jvm: Any) -> None:
-        self._jvm = jvm
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
     def node(self, plan: Any) -> Any:
         children = items(plan.children())
         changed = [self.node(child) for child in children]
         if any(new is not old for new, old in zip(changed, children, strict=True)):
-            plan = plan.withNewChildren(self._seq(changed))
+            plan = with_children(self._spark, plan, changed)
         asks = str(plan.nodeName()) in ("Project", "Filter") and not all(e.deterministic() for e in items(plan.expressions()))
         metadata = self._metadata(plan) if asks else None
         if metadata is None:
@@ -54,7 +51,7 @@ class _Rewriting:
         before = items(plan.projectList())
         after = [self._expression(e, metadata) for e in before]
         same = all(new is old for new, old in zip(after, before, strict=True))
-        return plan if same else plan.copy(self._seq(after), plan.child())
+        return plan if same else with_columns(self._spark, plan, after)
 
     def _metadata(self, plan: Any) -> Any:
         """The one `_metadata` of Lakelet that the rows of a plan's child carry; None if there is none."""
@@ -66,15 +63,9 @@ class _Rewriting:
         def name(node: Any) -> Any | None:
             return self._name(metadata) if str(node.nodeName()) == "InputFileName" else None
 
-        return expression if expression.deterministic() else replaced(self._jvm, expression, name)
+        return expression if expression.deterministic() else replaced(self._spark, expression, name)
 
     def _name(self, metadata: Any) -> Any:
         """`file:///x` where `_metadata.file_path` says `file:/x`; other schemes are the same in both."""
-        catalyst = self._jvm.org.apache.spark.sql.catalyst.expressions
-        path = catalyst.GetStructField(metadata, 0, self._jvm.scala.Some("file_path"))
-        text = self._jvm.org.apache.spark.sql.types.DataTypes.StringType
-        pattern, slashes = (catalyst.Literal.create(value, text) for value in ("^file:/(?!/)", "file:///"))
-        return catalyst.RegExpReplace(path, pattern, slashes)
-
-    def _seq(self, items: list[Any]) -> Any:
-        return self._jvm.PythonUtils.toSeq(items)
+        path = field(self._spark, metadata, 0, "file_path")
+        return regexp_replaced(self._spark, path, "^file:/(?!/)", "file:///")

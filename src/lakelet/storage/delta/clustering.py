@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lakelet.base.names import quoted, split_name
 from lakelet.files.paths import AnyPath
+from lakelet.jvm.scala import items
+from lakelet.jvm.sessions import java_session, plain_sql
 
 
 def written(names: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -22,12 +23,12 @@ def change(spark: SparkSession, path: AnyPath, before: Sequence[str] | None, wan
 
     `before`: nothing is done unless the table is clustered by these; None: whatever it is clustered by.
     """
-    session: Any = spark._jsparkSession  # spark.sql resolves the names of the pipeline
+    session = java_session(spark)
     table = f"delta.{quoted(str(path))}"
-    detail = session.sql(f"DESCRIBE DETAIL {table}").head()
-    columns = detail.getSeq(detail.fieldIndex("clusteringColumns"))
-    now = [".".join(split_name(str(columns.apply(i)))).lower() for i in range(columns.size())]
+    detail = plain_sql(session, f"DESCRIBE DETAIL {table}").head()
+    columns = items(detail.getSeq(detail.fieldIndex("clusteringColumns")))
+    now = [".".join(split_name(str(column))).lower() for column in columns]
     if now == [name.lower() for name in wanted] or (before is not None and now != [name.lower() for name in before]):
         return
     listed = ", ".join(written(wanted, spark.read.format("delta").load(str(path)).columns))
-    session.sql(f"ALTER TABLE {table} CLUSTER BY " + (f"({listed})" if wanted else "NONE"))
+    plain_sql(session, f"ALTER TABLE {table} CLUSTER BY " + (f"({listed})" if wanted else "NONE"))

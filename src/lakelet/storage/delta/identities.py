@@ -11,10 +11,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.base.names import quoted
+from lakelet.jvm.delta import identity_values
 from lakelet.storage.delta.table_spec import IdentityColumn
 from lakelet.storage.delta.transaction import Transaction
 
@@ -62,11 +63,9 @@ class Numbering:
         return {KEY: {key: list(span) for key, span in kept.items()}} if kept else {}
 
     def _with_numbers(self, rows: DataFrame, column: IdentityColumn) -> DataFrame:
-        jvm: Any = rows.sparkSession._jvm
-        delta, span = jvm.org.apache.spark.sql.delta, self._spans.get(column.key)
+        span = self._spans.get(column.key)
         begin = column.start if span is None else column.after(span.high if column.step > 0 else span.low)
-        generator = delta.PartitionIdentityValueGenerator(begin, column.step, jvm.scala.Option.empty())
-        number = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(delta.GenerateIdentityValues(generator)))
+        number = identity_values(rows.sparkSession, begin, column.step)
         return rows.withColumn(column.name, number if column.always else F.coalesce(F.col(quoted(column.name)), number))
 
 

@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakelet.base.failpoints import reached
 from lakelet.files.paths import AnyPath
+from lakelet.jvm import delta
+from lakelet.jvm.errors import Py4JError
 
 EVERY = 10
 """Commits between two checkpoints, as Delta's own default is. What a table declares counts again after the update."""
@@ -76,9 +76,9 @@ class LaterUpkeep:
         if due is not None:
             path, action = due
             with suppress(Py4JError):
-                action(spark, _java(spark, "DeltaLog").forTable(spark._jsparkSession, path))
+                action(spark, path)
 
-    def _due(self) -> tuple[str, Callable[[SparkSession, Any], None]] | None:
+    def _due(self) -> tuple[str, Callable[[SparkSession, str], None]] | None:
         """A table and what is to be done there, which counts as done."""
         with self._lock:
             for path, owed in self._owed.items() if self.is_on else ():
@@ -91,20 +91,14 @@ class LaterUpkeep:
         return None
 
 
-def _checkpoint(spark: SparkSession, log: Any) -> None:
-    log.checkpoint()
+def _checkpoint(spark: SparkSession, path: str) -> None:
+    delta.write_checkpoint(spark, path)
     reached("upkeep.checkpointed")
 
 
-def _compact(spark: SparkSession, log: Any) -> None:
-    hook = getattr(_java(spark, "hooks.AutoCompact$"), "MODULE$")
-    given = [getattr(hook, f"compact$default${number}")() for number in (4, 5, 6)]
-    hook.compact(spark._jsparkSession, log, getattr(spark._jvm, "scala.Option").empty(), *given)
+def _compact(spark: SparkSession, path: str) -> None:
+    delta.compact(spark, path)
     reached("upkeep.compacted")
-
-
-def _java(spark: SparkSession, name: str) -> Any:
-    return getattr(spark._jvm, f"org.apache.spark.sql.delta.{name}")
 
 
 LATER = LaterUpkeep()

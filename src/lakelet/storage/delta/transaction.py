@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import time
 import uuid
@@ -15,7 +14,10 @@ from pyspark.sql import types as T
 
 from lakelet.config.delta_properties import is_of_protocol
 from lakelet.files.paths import AnyPath
-from lakelet.jvm import later_checkpoint
+from lakelet.jvm import delta, later_checkpoint
+from lakelet.jvm.expressions import conjuncts, with_constants
+from lakelet.jvm.frames import analyzed
+from lakelet.jvm.scala import items, mapping, value_of
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.later_upkeep import LATER
@@ -35,9 +37,8 @@ class Transaction:
 
     def __init__(self, spark: SparkSession, path: AnyPath) -> None:
         self.spark = spark
-        self._jvm: Any = spark._jvm
         self.path = path
-        log = self._delta("DeltaLog").forTable(spark._jsparkSession, str(path))
+        log = delta.log_of(spark, str(path))
         self._txn = later_checkpoint.begin(spark, log) if LATER.is_on else log.startTransaction()
 
     @property
@@ -52,7 +53,7 @@ class Transaction:
     @property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        return _mapping(self._txn.metadata().configuration())
+        return _texts(self._txn.metadata().configuration())
 
     def is_empty(self) -> bool:
         """Whether the table has no file."""
@@ -71,18 +72,16 @@ class Transaction:
 
     def _checksum(self) -> Any:
         """What Delta has written beside the newest commit about the table, None for nothing: Delta itself would run a Spark job."""
-        found = self._txn.snapshot().checksumOpt()
-        return found.get() if found.isDefined() else None
+        return value_of(self._txn.snapshot().checksumOpt())
 
     def records(self) -> int:
         """Rows of the table, from the statistics of its files (a small table's: each file is asked)."""
-        files = self._txn.filterFiles()
-        counts = (files.apply(i).numLogicalRecords() for i in range(files.size()))
-        return sum(int(count.get()) for count in counts if count.isDefined())
+        counts = (value_of(file.numLogicalRecords()) for file in self.files())
+        return sum(int(count) for count in counts if count is not None)
 
     def outdated(self, spec: TableSpec) -> bool:
         """Whether the table's rows are from before the reset that `spec` belongs to."""
-        found = _mapping(self._txn.metadata().configuration()).get(EPOCH, "0")
+        found = _texts(self._txn.metadata().configuration()).get(EPOCH, "0")
         return int(found) < int((spec.properties or {}).get(EPOCH, "0"))
 
     def done(self, txn: Txn) -> bool:
@@ -91,8 +90,7 @@ class Transaction:
 
     def transactions(self) -> dict[str, int]:
         """The newest version that the table's log has of each application. Reads the table's state."""
-        found = self._txn.snapshot().setTransactions()
-        return {str(found.apply(i).appId()): int(found.apply(i).version()) for i in range(found.size())}
+        return {str(one.appId()): int(one.version()) for one in items(self._txn.snapshot().setTransactions())}
 
     def describe(self, spec: TableSpec, *, replace: bool) -> None:
         """Set columns, properties and comment in this transaction; nothing happens if they are as wished.
@@ -107,7 +105,7 @@ class Transaction:
         if self.described(spec, replace=replace):
             return
         current = self._txn.metadata()
-        created = current.createdTime()
+        created = value_of(current.createdTime())
         properties = self._properties(spec, replace=replace)
         spec = self._completed(spec)
         if not replace:
@@ -115,7 +113,7 @@ class Transaction:
             if [c.lower() for c in stored] != [c.lower() for c in spec.partition_cols]:
                 raise schemas.Repartitioned(stored, spec.partition_cols)
             spec = dataclasses.replace(spec, schema=self._with_type_changes(spec.schema))
-        metadata = self._metadata(spec, current.id(), properties, int(created.get()) if created.isDefined() else None)
+        metadata = self._metadata(spec, current.id(), properties, None if created is None else int(created))
         if replace:
             self._txn.updateMetadataForTableOverwrite(metadata)
         else:
@@ -123,15 +121,13 @@ class Transaction:
 
     def widens(self) -> bool:
         """Whether the table as stored lets its columns get wider types."""
-        return schemas.widens(_mapping(self._txn.metadata().configuration()))
+        return schemas.widens(_texts(self._txn.metadata().configuration()))
 
     def _with_type_changes(self, schema: T.StructType) -> T.StructType:
         """The columns with Delta's notes about types that become wider: its readers need them for the files written before."""
         if not self.widens():
             return schema
-        columns = self._class("org.apache.spark.sql.types.DataType").fromJson(schema.json())
-        noted = self._delta("TypeWideningMetadata").addTypeWideningMetadata(self._txn, columns, self._txn.metadata().schema())
-        return T.StructType.fromJson(json.loads(noted.json()))
+        return T.StructType.fromJson(json.loads(delta.with_type_changes(self.spark, self._txn, schema.json())))
 
     def described(self, spec: TableSpec, *, replace: bool) -> bool:
         """Whether the table is there and `describe` has nothing to set."""
@@ -166,16 +162,14 @@ class Transaction:
         return declared.properties(current, spec.properties or {}, spec.declared)
 
     def _metadata(self, spec: TableSpec, id: str, properties: Mapping[str, str], created: int | None) -> Any:
-        utils = self._class("org.apache.spark.api.python.PythonUtils")
-        return self._delta("actions.Metadata")(
-            id,
-            None,
-            spec.comment,
-            self._delta("actions.Format")("parquet", utils.toScalaMap({})),
-            spec.schema.json(),
-            utils.toSeq(list(spec.partition_cols)),
-            utils.toScalaMap(dict(properties)),
-            self._option(created),
+        return delta.metadata(
+            self.spark,
+            id=id,
+            comment=spec.comment,
+            schema=spec.schema.json(),
+            partition_columns=spec.partition_cols,
+            properties=properties,
+            created=created,
         )
 
     def spec(self) -> TableSpec:
@@ -189,23 +183,19 @@ class Transaction:
 
     def rows_of(self, files: Sequence[Any]) -> DataFrame:
         """The rows of some files of the table, or of files that `write` made."""
-        log = self._txn.deltaLog()
-        return DataFrame(log.createDataFrame(self._txn.snapshot(), self._seq(files), False, self._option(None)), self.spark)
+        return delta.rows_of(self.spark, self._txn, files)
 
     def action_of(self, text: str) -> Any:
         """An action of the log from its JSON."""
-        return self._delta("actions.Action").fromJson(text)
+        return delta.action_of(self.spark, text)
 
     def written_rows(self, files: Sequence[Any]) -> DataFrame:
         """The rows of files that `write` made, also of a table that does not exist: with the columns of this transaction."""
-        log, none = self._txn.deltaLog(), self._option(None)
-        described = self._delta("DummySnapshot")(log.logPath(), log, self._txn.metadata(), none, none)
-        return DataFrame(log.createDataFrame(described, self._seq(files), False, none), self.spark)
+        return delta.rows_of(self.spark, self._txn, files, described=True)
 
     def write(self, rows: DataFrame) -> list[Any]:
         """Write the rows' files; they become visible with `commit`. Returns Delta's file actions."""
-        files = self._txn.writeFiles(rows._jdf)
-        return [files.apply(i) for i in range(files.size())]
+        return delta.write_files(self._txn, rows)
 
     def discard(self, files: Sequence[Any]) -> None:
         """Delete files that `write` made and that no commit names."""
@@ -216,20 +206,11 @@ class Transaction:
 
     def move(self, file: Any, folder: AnyPath) -> str:
         """Move a file that `write` made, and that no commit names, into another folder; its name there. Raises OSError."""
-        log = self._txn.deltaLog()
-        system = log.dataPath().getFileSystem(log.newDeltaHadoopConf())
-        path = file.absolutePath(log)
-        hadoop_path = self._class("org.apache.hadoop.fs.Path")
-        target = hadoop_path(str(folder))
-        system.mkdirs(target)
-        if not system.rename(path, hadoop_path(target, path.getName())):
-            raise OSError(f"{path} could not be moved to {folder}")
-        return str(path.getName())
+        return delta.move_file(self.spark, self._txn, file, str(folder))
 
     def files(self) -> list[Any]:
         """Every file the table has, as Delta's actions."""
-        files = self._txn.filterFiles()
-        return [files.apply(i) for i in range(files.size())]
+        return items(self._txn.filterFiles())
 
     def removals(self, of: Column | None = None) -> list[Any]:
         """Actions that remove every file the table has, or those of the partitions for which a condition is true.
@@ -253,9 +234,8 @@ class Transaction:
 
         Delta compares columns with plain literals only, and each part of a conjunction by itself.
         """
-        plan = self._class("org.apache.spark.sql.catalyst.optimizer.ConstantFolding").apply(filtered._jdf.queryExecution().analyzed())
-        files = self._txn.filterFiles(self._seq(_conjuncts(plan.condition())), False)
-        return [files.apply(i) for i in range(files.size())]
+        plan = with_constants(self.spark, analyzed(filtered))
+        return delta.files_that_may_have(self.spark, self._txn, list(conjuncts(plan.condition())))
 
     def files_of_newest_commit(self) -> list[Any] | None:
         """Every file the table has where the newest commit replaced all of them, else None. Delta would run a Spark job to find them."""
@@ -283,65 +263,22 @@ class Transaction:
         if LATER.is_on:
             self._leave_for_later(changes)
         if txn is not None:
-            changes.append(self._delta("actions.SetTransaction")(txn.app_id, txn.version, self._option(int(time.time() * 1000))))
-        return int(self._txn.commit(self._seq(changes), self._operation(json.dumps(user_metadata), replace)))
+            changes.append(delta.set_transaction(self.spark, txn.app_id, txn.version, int(time.time() * 1000)))
+        return delta.commit(self.spark, self._txn, changes, json.dumps(user_metadata), replace=replace)
 
     def _leave_for_later(self, actions: Sequence[Any]) -> None:
         """Take off what Delta would do in or after the commit and a pause of the update can do."""
-        hooks, hook = self._txn.postCommitHooks(), getattr(self._delta("hooks.AutoCompact$"), "MODULE$")
-        compaction = hooks.indexOf(hook)  # put on whenever files are written
-        settings = self.spark._jsparkSession.sessionState().conf()
-        if compaction >= 0 and hook.getAutoCompactType(settings, self._txn.metadata()).isDefined():
+        if delta.compacts(self.spark, self._txn):
             kinds = [str(action.getClass().getSimpleName()) for action in actions]
             if LATER.leaves_out_compaction(self.path, kinds.count("AddFile") - kinds.count("RemoveFile")):
-                hooks.remove(compaction)
+                delta.leave_out_compaction(self.spark, self._txn)
         if LATER.leaves_out_checkpoint(self.path):
             later_checkpoint.leave_out(self._txn)
 
-    def _class(self, name: str) -> Any:
-        return _java_class(self._jvm, name)
-
-    def _delta(self, name: str) -> Any:
-        """A class of Delta, by its name below Delta's own package."""
-        return self._class(f"org.apache.spark.sql.delta.{name}")
-
-    def _seq(self, items: Sequence[Any]) -> Any:
-        found = self._class("java.util.ArrayList")(len(items))
-        for item in items:
-            found.add(item)
-        return self._class("scala.jdk.javaapi.CollectionConverters").asScala(found).toSeq()
-
-    def _operation(self, user_metadata: str, replace: bool) -> Any:
-        mode = self._class("org.apache.spark.sql.SaveMode").valueOf("Overwrite" if replace else "Append")
-        none = self._option(None)
-        write = self._delta("DeltaOperations$Write")
-        return write(mode, none, none, self._option(user_metadata), none, none, none, none, none)
-
-    def _option(self, value: Any) -> Any:
-        return self._class("scala.Option").apply(value)
-
-
-@functools.lru_cache(maxsize=64)
-def _java_class(jvm: Any, name: str) -> Any:
-    """A Java class by its full name, looked up once: for each part of a dotted name Java would search all jars for a class."""
-    return getattr(jvm, name)
-
-
-def _conjuncts(condition: Any) -> list[Any]:
-    """The conditions that must all be true for this one to be."""
-    if condition.nodeName() != "And":
-        return [condition]
-    return [*_conjuncts(condition.left()), *_conjuncts(condition.right())]
-
 
 def _strings(sequence: Any) -> list[str]:
-    return [str(sequence.apply(i)) for i in range(sequence.size())]
+    return [str(item) for item in items(sequence)]
 
 
-def _mapping(scala_map: Any) -> dict[str, str]:
-    found = {}
-    entries = scala_map.iterator()
-    while entries.hasNext():
-        entry = entries.next()
-        found[str(entry._1())] = str(entry._2())
-    return found
+def _texts(scala_map: Any) -> dict[str, str]:
+    return {key: str(value) for key, value in mapping(scala_map).items()}

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.patching import clear
+from lakelet.jvm.processes import answers, attached, leave_process
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import RECORD_CLASSES
 from lakelet.spark.launch.resident.identity import NO_SESSION, PER_SESSION, Machine, of_command
@@ -42,15 +42,7 @@ class Borrower:
 
     def is_lost(self) -> bool:
         """Whether a session was lent to this command, and its Java process does not answer any more."""
-        if self._context is None:
-            return False
-        from py4j.protocol import Py4JError
-
-        try:
-            self._context._jvm.java.lang.System.nanoTime()
-        except (Py4JError, OSError):
-            return True
-        return False
+        return self._context is not None and not answers(self._context)
 
     def session(self, command: Sequence[str], settings: Mapping[str, str]) -> SparkSession | None:
         """A session in a lent Java process; None where there is none that fits.
@@ -82,16 +74,14 @@ class Borrower:
 
     def _leave(self) -> None:
         """End the use of the lent process, which ends that process, and let pyspark start another one."""
-        from pyspark import SparkContext
-
         if self._connection is not None:
             self._connection.close()
         self._context = None
-        clear(SparkContext, "_active_spark_context", "_gateway", "_jvm")
+        leave_process()
 
     def _attached(self, connection: socket.socket, lent: Lent, settings: Mapping[str, str]) -> SparkSession | None:
         """Make this command's session in the lent process. From here on an end without `_give_back` ends that process."""
-        from py4j.protocol import Py4JError
+        from lakelet.jvm.errors import Py4JError
 
         own = {name: os.environ[name] for name in _INTERPRETERS}
         connection.settimeout(None)
@@ -107,19 +97,11 @@ class Borrower:
         return session
 
     def _session_in(self, lent: Lent, settings: Mapping[str, str]) -> SparkSession:
-        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
         os.environ.update(dict.fromkeys(_INTERPRETERS, lent.python))
-        gateway: Any = java_process.gateway(lent.port, lent.secret)
-        java = gateway.jvm.org.apache.spark
-        running = java.api.java.JavaSparkContext.fromSparkContext(java.SparkContext.getOrCreate())
-        context = SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=gateway, jsc=running)
+        context = attached(lent.port, lent.secret, settings)
         context.environment[_COMMAND] = f"{os.getpid()}-{os.urandom(4).hex()}"
-        # Without a default session pyspark makes one that shares nothing with those that are there: no table, view, function or cache.
-        sessions = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")
-        sessions.clearDefaultSession()
-        getattr(gateway.jvm, "org.apache.spark.sql.delta.DeltaLog").clearCache()
         builder = SparkSession.builder
         for name in PER_SESSION & settings.keys():
             builder = builder.config(name, settings[name])

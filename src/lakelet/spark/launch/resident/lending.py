@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from lakelet.files.scratch import scratch_folder
+from lakelet.jvm.processes import gateway_of
 from lakelet.jvm.remains import Remains
 from lakelet.spark.launch.environment import find_java
 from lakelet.spark.launch.resident import offers
@@ -144,7 +145,7 @@ class Lender:
 
     def offer(self, session: SparkSession) -> None:
         """Offer a session that has just started for this machine, unless another process offers one for this folder."""
-        from py4j.protocol import Py4JError
+        from lakelet.jvm.errors import Py4JError
 
         if self._running is not None or self._ended is not None or os.environ.get(NO_SESSION):
             return
@@ -157,7 +158,7 @@ class Lender:
                 connection.close()
 
     def _offer(self, session: Any) -> None:
-        gateway = session.sparkContext._gateway
+        gateway = gateway_of(session)
         folder = scratch_folder("session")
         address = str(folder / "socket")
         if len(os.fsencode(address)) > _LONGEST_ADDRESS:

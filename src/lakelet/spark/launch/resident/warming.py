@@ -22,8 +22,9 @@ class Warming:
 
     def step(self) -> None:
         """Do the next step; nothing after the last one. What goes wrong ends the steps: nobody needs them."""
-        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
+
+        from lakelet.jvm.errors import Py4JError
 
         with suppress(Py4JError, PySparkException, OSError):
             next(self._steps, None)
