@@ -6,13 +6,13 @@ Functions of Databricks' catalogs are not on this machine, and Spark's session k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted, split_name
+from lakelet.jvm.sessions import has_function
 from lakelet.language.sql_text.tokens import edited, name_end, tokens
 
 _NAMED_IN = {
@@ -34,9 +34,9 @@ def with_own_functions(spark: SparkSession, text: str, run: Callable[[str], Data
         calls = list(_calls(text)) if missing else []
         if not any(parts == missing for _, _, parts in calls):
             raise
-        if not _is_own(spark, missing[-1]):
+        if not has_function(spark, missing[-1]):
             raise _unknown(missing) from problem
-    own = [(start, stop, quoted(parts[-1])) for start, stop, parts in calls if _is_own(spark, parts[-1])]
+    own = [(start, stop, quoted(parts[-1])) for start, stop, parts in calls if has_function(spark, parts[-1])]
     return with_own_functions(spark, edited(text, own), run)
 
 
@@ -59,13 +59,6 @@ def _calls(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         if end > at + 1 and end < len(words) and words[end].upper == "(":
             yield words[at].start, words[end - 1].stop, tuple(word.value.lower() for word in words[at:end:2])
         at = max(end, at + 1)
-
-
-def _is_own(spark: SparkSession, name: str) -> bool:
-    """Whether the session has a function that user code registered under this name."""
-    session: Any = spark
-    identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
-    return bool(session._jsparkSession.sessionState().catalog().isTemporaryFunction(identifier))
 
 
 def _unknown(parts: Sequence[str]) -> LakeletError:

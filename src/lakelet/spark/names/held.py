@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.names import Namespace, TableName
 from lakelet.files.paths import any_path
+from lakelet.jvm.frames import loaded
+from lakelet.jvm.sessions import has_view, java_session, plain_reader
 from lakelet.spark import settings
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import HeldTables, Storage
@@ -66,13 +68,12 @@ class Held:
         """The rows that a table has now, with a notice if an update of this pipeline may change it. `jreader`: with the user's options."""
         if name.key in self.own:
             settings.note(f"{name} is read while the code is loaded, so its rows are those that the update before has left")
-        reader = jreader or spark._jsparkSession.read()
-        return DataFrame(reader.format("delta").load(self.paths[name.key]), spark)
+        return loaded(spark, jreader or plain_reader(spark), "delta", self.paths[name.key])
 
 
 def is_view(spark: SparkSession, name: str) -> bool:
     """Whether the session has a temporary view of a name."""
-    return bool(spark._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
+    return has_view(java_session(spark), name)
 
 
 __all__ = ["Held", "is_view"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 
+from lakelet.jvm.errors import Py4JError
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.spark.names.second_calls import is_path_into_text
 

@@ -17,6 +17,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.files.remote import scheme_of
+from lakelet.jvm.frames import loaded, of_java
+from lakelet.jvm.sessions import plain_reader
 from lakelet.spark.names.outside import Named, named
 from lakelet.storage.delta.tables import TableLog, streams_from_log
 
@@ -34,18 +36,17 @@ def open_named(spark: SparkSession, table: NamedTable, *, streaming: bool, jread
 
     A stream of files has the columns that the files have now. Raises TABLE_PLACE_MISSING or TABLE_PLACE_UNREADABLE.
     """
-    session: Any = spark._jsparkSession
     found = table_format(table, caller_location())
-    reader = jreader or (session.readStream() if streaming else session.read())
+    reader = jreader or plain_reader(spark, streaming=streaming)
     path = table.path
     if streaming and jreader is None and found.format == "delta" and scheme_of(path) is None and streams_from_log(TableLog(Path(path))):
         reader = reader.option("startingVersion", "0")
     if streaming and found.format != "delta":
-        reader = reader.schema(with_options(session.read(), found.options).format(found.format).load(path).schema())
+        reader = reader.schema(plain_reader(spark, options=found.options).format(found.format).load(path).schema())
         if os.path.isfile(path):  # a stream lists folders only
             path, name = os.path.split(path)
             reader = reader.option("pathGlobFilter", re.sub(r"([*?\[\]{}\\])", r"\\\1", name))
-    return DataFrame(with_options(reader, found.options).format(found.format).load(path), spark)
+    return loaded(spark, with_options(reader, found.options), found.format, path)
 
 
 def _open_made(spark: SparkSession, name: str, spark_name: str, *, streaming: bool, jreader: Any) -> DataFrame:
@@ -57,8 +58,7 @@ def _open_made(spark: SparkSession, name: str, spark_name: str, *, streaming: bo
             where=caller_location(),
             todo=f"Make it once in a folder, and name that: {table_flag(name)}. Or read it as a batch.",
         )
-    session: Any = spark._jsparkSession
-    return DataFrame((jreader or session.read()).table(spark_name), spark)
+    return of_java(spark, (jreader or plain_reader(spark)).table(spark_name))
 
 
 def with_options(reader: Any, options: Mapping[str, str]) -> Any:

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
 
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import NamedTable
 from lakelet.config.path_map import PathMap
+from lakelet.jvm.errors import Py4JError
+from lakelet.jvm.sessions import java_session, plain_sql
 from lakelet.spark.names.held import Held
 
 
@@ -71,7 +72,7 @@ class Named:
         if session is not None:
             for schema in {spark_name.split(".")[1] for spark_name in self.made.values()}:
                 with suppress(PySparkException, Py4JError):
-                    session._jsparkSession.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+                    plain_sql(java_session(session), f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         self.made.clear()
 
 

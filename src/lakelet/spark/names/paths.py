@@ -7,8 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.spec import SourceSpec
@@ -16,6 +14,9 @@ from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted
 from lakelet.config.path_map import CLOUD_SCHEMES, is_hosted
 from lakelet.files.remote import is_set_up, scheme_of
+from lakelet.jvm.frames import loaded
+from lakelet.jvm.hadoop import has_file_system
+from lakelet.jvm.sessions import active_context, plain_reader
 from lakelet.language.sql_text.tokens import edited, literal, may_have, plain_tokens
 from lakelet.spark.names.outside import active_map
 
@@ -65,9 +66,7 @@ def open_relation(spark: SparkSession, parts: Sequence[str], *, streaming: bool,
     """
     if located_relation(parts) is None:
         return None
-    session: Any = spark._jsparkSession
-    reader = jreader or (session.readStream() if streaming else session.read())
-    return DataFrame(reader.format(parts[0]).load(located(parts[1])), spark)
+    return loaded(spark, jreader or plain_reader(spark, streaming=streaming), parts[0], located(parts[1]))
 
 
 def with_local_locations(text: str) -> str:
@@ -85,9 +84,5 @@ def with_local_locations(text: str) -> str:
 
 def _spark_reads(scheme: str) -> bool:
     """Whether Spark's Java has a file system for a scheme."""
-    context: Any = SparkContext._active_spark_context
-    try:
-        context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, context._jsc.hadoopConfiguration())
-    except Py4JError:
-        return False
-    return True
+    context = active_context()
+    return context is not None and has_file_system(context, scheme)

@@ -26,6 +26,8 @@ from lakelet.base.names import TableName
 from lakelet.base.raised import pointed
 from lakelet.base.text import listed
 from lakelet.config.named_tables import table_flag
+from lakelet.jvm.frames import create_view, loaded
+from lakelet.jvm.sessions import drop_view, plain_reader
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
 from lakelet.spark.errors.missing_tables import MissingTable
@@ -270,8 +272,8 @@ class TableReader(ABC):
 
     def stored(self, path: str, streaming: bool, jreader: Any) -> DataFrame:
         """Open the Delta table in a folder."""
-        reader = jreader or (self.spark._jsparkSession.readStream() if streaming else self.spark._jsparkSession.read())
-        return DataFrame(reader.format("delta").load(path), self.spark)
+        reader = jreader or plain_reader(self.spark, streaming=streaming)
+        return loaded(self.spark, reader, "delta", path)
 
     def unknown(self, text: str) -> MissingTable:
         """The error for a name that nobody knows."""
@@ -298,13 +300,13 @@ class TableReader(ABC):
         # The same in every process, because it shows in plans; unlike that of any other query, because analysis nests.
         view = f"__lakelet_{zlib.crc32(self.label.encode()):08x}_{self._views}"
         self._views += 1
-        frame._jdf.createOrReplaceTempView(view)
+        create_view(frame, view)
         return view
 
     def close(self) -> None:
         """The function has returned its rows. A column that it keeps for its next call finds no view, not one of another call."""
         for view in self.kept_views:
-            self.spark._jsparkSession.catalog().dropTempView(view)
+            drop_view(self.spark, view)
         self.kept_views.clear()
 
     def noted(self, dataset: Dataset, *, streaming: bool) -> None:

@@ -17,6 +17,8 @@ from lakelet.autoloader.settings import source_settings
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import all_quoted
+from lakelet.jvm.frames import analyzed, of_plan
+from lakelet.jvm.sessions import has_view, java_session, plain_reader
 from lakelet.language.model import Dataset
 from lakelet.language.registry import Notice, names_used
 from lakelet.language.sql_text import table_names
@@ -87,7 +89,7 @@ class SqlText:
             raise
         finally:
             for view in (*self._opened.values(), *self._files):
-                self._spark._jsparkSession.catalog().dropTempView(view)
+                self._spark.catalog.dropTempView(view)
 
     def _missing(self, name: str) -> MissingTable:
         """The error for a table that nobody knows, with those for the others that the query names."""
@@ -153,11 +155,7 @@ class SqlText:
 
     def _referred(self, ref: table_names.RelationRef, folder: str | None) -> DataFrame:
         """The table that the text names, or the Delta `folder`, read with the options of `WITH (…)`."""
-        session = self._spark._jsparkSession
-        reader = session.readStream() if ref.streaming else session.read()
-        for key, value in ref.options.items():
-            reader.option(key, value)
-        jreader = reader if ref.options else None
+        jreader = plain_reader(self._spark, streaming=ref.streaming, options=ref.options) if ref.options else None
         name = _name(ref.parts)
         if folder is not None:
             self._reader.external[name] = None
@@ -171,7 +169,7 @@ class SqlText:
         used, own = names_used(), self._reader.catalog.namespace
         if used is None or len(parts) == 3 or "/" in parts[-1]:
             return None
-        if len(parts) == 1 and self._spark._jsparkSession.sessionState().catalog().getTempView(parts[0]).isDefined():
+        if len(parts) == 1 and has_view(java_session(self._spark), parts[0]):
             return None
         full = (used.catalog, used.schema, *parts) if len(parts) == 1 else (used.catalog, *parts)
         return _name(full if used.catalog != own.catalog else full[1:])
@@ -207,9 +205,7 @@ class SqlText:
     def _changes(self, call: table_names.CallRef, evaluate: file_functions.Evaluate, where: Location) -> DataFrame:
         names, texts = [name for name, _ in call.arguments], [text for _, text in call.arguments]
         name, options = feed_of(names, evaluate(texts) if texts else [], where)
-        reader = self._spark._jsparkSession.readStream() if call.streaming else self._spark._jsparkSession.read()
-        for key, value in options.items():
-            reader.option(key, value)
+        reader = plain_reader(self._spark, streaming=call.streaming, options=options)
         return self._reader.relation(
             name, streaming=call.streaming, jreader=reader, otherwise=lambda: self._spark.table(name), options=options
         )
@@ -227,10 +223,9 @@ class SqlText:
         """Run a text with views. One that names `_metadata` of files gets their plans: a view would not let the column through."""
         if not self._files or not may_have(text, _HIDDEN):
             return self._run(text)
-        plans = {name: frame._jdf.queryExecution().analyzed() for name, frame in self._files.items()}
+        plans = {name: analyzed(frame) for name, frame in self._files.items()}
         plan = table_names.in_place(self._spark, text, plans)
-        dataset = getattr(self._spark._jvm, "org.apache.spark.sql.classic.Dataset")
-        return DataFrame(dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
+        return of_plan(self._spark, plan)
 
 
 class QueryReader(TableReader):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from lakelet.jvm.sessions import drop_builtin, java_session, plain_sql
 from lakelet.language.registry import names_used
 from lakelet.language.sql_text.tokens import literal
 from lakelet.spark.patches.doors import Call, Rest, around, before
-from lakelet.spark.patches.other_names import builtin
 
 _CATALOG, _SCHEMAS = "current_catalog", ("current_schema", "current_database")
 NAMES = (_CATALOG, *_SCHEMAS)
@@ -25,10 +25,9 @@ def _own(session: SparkSession) -> dict[str, str]:
 
 def register(session: SparkSession) -> None:
     """Put functions that give the pipeline's names in the place of Spark's, in the JVM session of this thread."""
-    jsession = session._jsparkSession
     for function, name in _own(session).items():
-        jsession.sessionState().functionRegistry().dropFunction(builtin(session, function))
-        jsession.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}() RETURNS STRING RETURN {literal(name)}")
+        drop_builtin(session, function)
+        plain_sql(java_session(session), f"CREATE OR REPLACE TEMPORARY FUNCTION {function}() RETURNS STRING RETURN {literal(name)}")
 
 
 _WHY = "Spark has no catalog and schema of the pipeline's names, and would name its own"

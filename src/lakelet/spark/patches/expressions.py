@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 
+from lakelet.jvm.errors import Py4JError
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text.spark_words import in_words_of_spark, note_written
 from lakelet.language.sql_text.tokens import may_have

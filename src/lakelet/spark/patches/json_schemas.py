@@ -12,6 +12,7 @@ from lakelet.autoloader.formats.json.inference import NULL, Type, finish, merge,
 from lakelet.autoloader.formats.json.text import BrokenText, parse
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted_if_needed
+from lakelet.jvm.sessions import has_function
 
 NAME = "schema_of_json_agg"
 
@@ -51,9 +52,7 @@ def register(session: SparkSession) -> None:
         return schema_of_texts(texts, *options)
 
     of_group.__annotations__ = {"texts": pd.Series, "options": pd.Series, "return": str}  # pyspark takes it for an aggregate by them
-    jsession, jvm = session._jsparkSession, session._jvm
-    assert jvm is not None
-    if not jsession.sessionState().catalog().isTemporaryFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(NAME)):
+    if not has_function(session, NAME):
         session.udf.register(NAME, make(of_group, "string"))
 
 

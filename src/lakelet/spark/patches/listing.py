@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import CatalogMetadata, Database, Table
 
 from lakelet.base.names import TableName, split_name
+from lakelet.jvm.sessions import view_names
 from lakelet.language.sql_text.commands import Shown, shown
 from lakelet.spark.names.outside import held, named
 from lakelet.spark.patches.doors import Call, Rest, around
@@ -67,15 +67,9 @@ def _listed(spark: SparkSession, scope: str, pattern: str | None) -> list[Table]
         for name in _tables()
         if (name.catalog.lower(), name.schema.lower()) == (catalog.lower(), schema.lower())
     ]
-    found += [Table(view, None, None, None, "TEMPORARY", True) for view in _views(spark) if not view.startswith(_INTERNAL)]
+    found += [Table(view, None, None, None, "TEMPORARY", True) for view in view_names(spark) if not view.startswith(_INTERNAL)]
     wanted = _matching((table.name for table in found), pattern)
     return [table for table in found if table.name in wanted]
-
-
-def _views(spark: SparkSession) -> list[str]:
-    """The temporary views of the session, asked of Spark's session catalog: `listTables` of Spark 4.2 did not decode their rows."""
-    found: Any = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
-    return [str(found.apply(i).table()) for i in range(found.size())]
 
 
 _WHY = "Spark's catalog has other names than the pipeline's, and none with three parts"

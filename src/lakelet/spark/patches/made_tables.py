@@ -20,13 +20,16 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, quoted, split_name
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
+from lakelet.jvm.frames import create_view
+from lakelet.jvm.frames import save as save_at
+from lakelet.jvm.sessions import java_session, plain_reader, plain_sql
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import commands, table_names
 from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
 from lakelet.spark.names.catalog import parts_of
 from lakelet.spark.names.lookup import Place, meaning_outside, opened_outside
-from lakelet.spark.names.named_tables import named, with_options
+from lakelet.spark.names.named_tables import named
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches.doors import Call, Rest, around, before
@@ -138,12 +141,11 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
             return located_relation(ref.parts)
         key = (meant.name, ref.streaming, *sorted(ref.options.items()))
         if key not in views:
-            session: Any = spark._jsparkSession
-            reader = with_options(session.readStream() if ref.streaming else session.read(), ref.options)
+            reader = plain_reader(spark, streaming=ref.streaming, options=ref.options)
             frame = opened_outside(spark, meant, streaming=ref.streaming, jreader=reader)
             assert frame is not None
             views[key] = f"__lakelet_outside_{next(_numbers)}"
-            frame._jdf.createOrReplaceTempView(views[key])
+            create_view(frame, views[key])
         return views[key]
 
     rewritten = table_names.rewrite(spark, with_local_locations(text), replacement, args)
@@ -152,7 +154,7 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
     finally:
         if not commands.makes_view(text):  # the text of a view is read again when the view is
             for view in views.values():
-                spark._jsparkSession.catalog().dropTempView(view)
+                spark.catalog.dropTempView(view)
 
 
 # --------------------------------------------------------------------------------------------------------------- targets
@@ -175,7 +177,7 @@ def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
     made = named().made
     if full.key not in made and creating:
         schema = named().schema_of(full)
-        spark._jsparkSession.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        plain_sql(java_session(spark), f"CREATE SCHEMA IF NOT EXISTS {schema}")
         made[full.key] = f"spark_catalog.{schema}.{named().spark_name(full)}"
     return made.get(full.key)
 
@@ -244,7 +246,7 @@ def saved(call: Call, rest: Rest) -> Any:
     writer.mode(given("mode")).format(asked).options(**given("options", {}))
     if given("partitionBy") is not None:
         writer.partitionBy(given("partitionBy"))
-    writer._jwrite.save(split_name(target)[1])
+    save_at(writer, split_name(target)[1])
 
 
 def _with_target(call: Call, parameter: str, *, creating: bool = False) -> Call:

@@ -19,6 +19,8 @@ from lakelet.autoloader.loading import given_options, pop_path, reader_arguments
 from lakelet.autoloader.options import batch_usage
 from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted
+from lakelet.jvm.frames import java_reader
+from lakelet.jvm.sessions import plain_reader
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import table_names
 from lakelet.spark import settings
@@ -64,11 +66,9 @@ def reader_table(call: Call, rest: Rest) -> DataFrame:
     reader, streaming = call.target, isinstance(call.target, DataStreamReader)
     said = reader_arguments(reader)
     asked = said.get("options", {})
-    jreader = reader._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
+    jreader = java_reader(reader) if asked or not streaming else None  # a stream reader without options is as good as a new one
     if streaming and asked and "schema" in said:  # which Spark ignores, and a path to the table would not
-        jreader = reader._spark._jsparkSession.readStream()
-        for key, value in asked.items():
-            jreader.option(key, value)
+        jreader = plain_reader(reader._spark, streaming=True, options=asked)
     return with_metadata_if_asked(_table(reader._spark, call.get("tableName"), streaming, jreader, lambda: rest(call), asked))
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from lakelet.base import secrets
 from lakelet.base.locations import caller_location
 from lakelet.base.redaction import remember
+from lakelet.jvm.sessions import has_function, java_session, plain_sql
 from lakelet.language.sql_text.tokens import Token, literal, plain_tokens
 
 _OR_FAIL, _OR_NULL = "secret", "try_secret"
@@ -26,11 +27,9 @@ def register(session: SparkSession, text: str) -> None:
 
     Raises SECRET_MISSING for a call of `secret` whose arguments are written out and name no secret of the environment.
     """
-    jsession, jvm = session._jsparkSession, session._jvm
-    assert jvm is not None
-    catalog, identifier = jsession.sessionState().catalog(), jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    jsession = java_session(session)
     ours = jsession.conf().contains(_KNOWN)
-    if not ours and any(catalog.isTemporaryFunction(identifier(function)) for function in NAMES):
+    if not ours and any(has_function(session, function) for function in NAMES):
         return
     wanted = _wanted(plain_tokens(text))
     with _lock:  # flows of one session run beside each other
@@ -42,7 +41,7 @@ def register(session: SparkSession, text: str) -> None:
             remember(value)
         jsession.conf().set(_KNOWN, " ".join(known))
         for function, body in _bodies(known):
-            jsession.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}(scope STRING, key STRING) RETURNS STRING RETURN {body}")
+            plain_sql(jsession, f"CREATE OR REPLACE TEMPORARY FUNCTION {function}(scope STRING, key STRING) RETURNS STRING RETURN {body}")
 
 
 def _wanted(found: Sequence[Token]) -> set[str]:
