@@ -120,11 +120,6 @@ def view_names(spark: SparkSession) -> list[str]:
     return [str(view.table()) for view in items(found)]
 
 
-def drop_view(spark: SparkSession, name: str) -> None:
-    """Drop a temporary view, if it is there."""
-    spark._jsparkSession.catalog().dropTempView(name)
-
-
 def has_function(spark: SparkSession, name: str) -> bool:
     """Whether code has registered a function in a session under this name."""
     return bool(spark._jsparkSession.sessionState().catalog().isTemporaryFunction(java_class(spark._jvm, _IDENTIFIER)(name)))

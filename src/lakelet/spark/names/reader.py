@@ -27,7 +27,7 @@ from lakelet.base.raised import pointed
 from lakelet.base.text import listed
 from lakelet.config.named_tables import table_flag
 from lakelet.jvm.frames import create_view, loaded
-from lakelet.jvm.sessions import drop_view, plain_reader
+from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
 from lakelet.spark.errors.missing_tables import MissingTable
@@ -306,7 +306,7 @@ class TableReader(ABC):
     def close(self) -> None:
         """The function has returned its rows. A column that it keeps for its next call finds no view, not one of another call."""
         for view in self.kept_views:
-            drop_view(self.spark, view)
+            self.spark.catalog.dropTempView(view)
         self.kept_views.clear()
 
     def noted(self, dataset: Dataset, *, streaming: bool) -> None:
