@@ -811,6 +811,14 @@ RULES: tuple[Rule, ...] = (
         ("xml", "words", "latin-1"),
     ),
     Rule(
+        "FS-33",
+        "with a rescued column another spelling of a name is rescued",
+        _OPTIONS,
+        lambda r, kind: r.format == "xml" and kind == "spelling" and r.rescues and r.schema is not None,
+        lambda ask, reading, kind: each_value(ask(reading, kind), lambda value: None),
+        ("xml", "spelling", "rescue"),
+    ),
+    Rule(
         "FF-46",
         "a comment does not part a text",
         "https://www.w3.org/TR/xml/#sec-comments",
