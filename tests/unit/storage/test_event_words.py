@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -62,6 +63,13 @@ def test_a_flow_is_waiting_at_work_or_ended() -> None:
     assert {state for state in UpdateState if state.has_ended} == {"COMPLETED", "FAILED", "CANCELED"}
 
 
+def _outside_of_enumerations(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.ClassDef) and any(isinstance(base, ast.Name) and base.id == "TextEnum" for base in child.bases)):
+            yield child
+            yield from _outside_of_enumerations(child)
+
+
 def test_no_module_writes_a_state_as_a_text() -> None:
     """Neither compares with one, nor looks one up, nor passes one on."""
     texts = {word.value for words in STATES for word in words} - {"APPEND", "UPDATE", "COMPLETE", "CHANGE"}  # words of SQL and Spark, too
@@ -69,7 +77,7 @@ def test_no_module_writes_a_state_as_a_text() -> None:
         f"{path.relative_to(SOURCES)}:{node.lineno}: {node.value}"
         for path in sorted(SOURCES.rglob("*.py"))
         if path.name != "states.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in _outside_of_enumerations(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in texts
     ]
     assert written == []
