@@ -159,7 +159,10 @@ class RowReader:
             return [self.broken(line)]
 
     def _rows_of(self, text: str, *, whole: bool) -> list[JsonRow]:
-        """Rows of the first value of a text; of `whole` False bytes that are no characters follow."""
+        """Rows of the first value of a text; of `whole` False bytes that are no characters follow.
+
+        Raises BrokenText for text behind an array without records: no row would tell of it (FF-30).
+        """
         syntax = self._rules.syntax
         try:
             node, end = first_with_source(text, depth=1, syntax=syntax) if self._rules.typing.all_text else first_value(text, syntax)
@@ -167,7 +170,10 @@ class RowReader:
         except NeedsSource:
             node, end = first_with_source(text, syntax=syntax)
             rows = [self.row(record, text) for record in records_of(node)]
-        if rows and not rows[0].broken and (not whole or has_more(text, end, syntax)):
+        more = not whole or has_more(text, end, syntax)
+        if more and not rows:
+            raise BrokenText(f"an empty array, and text behind it at {end}")
+        if more and not rows[0].broken:
             rows[0] = replace(rows[0], more=True, text=text)
         return rows
 
