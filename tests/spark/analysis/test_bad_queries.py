@@ -221,7 +221,7 @@ def test_what_loading_finds_and_what_analysis_finds_is_reported_together(project
         second="""
     import dlt
 
-    @dlt.table  #! DUPLICATE_DATASET
+    @dlt.table
     def numbers():
         return spark.range(3)
 """,

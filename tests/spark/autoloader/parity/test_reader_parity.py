@@ -18,7 +18,6 @@ from tests.spark.autoloader.parity.combinations import Combination, picked, read
 from tests.spark.autoloader.parity.grids import GRIDS
 from tests.spark.autoloader.parity.laboratory import Laboratory, same
 from tests.spark.autoloader.parity.rules import RULES, Rule, expected, returned
-from tests.spark.autoloader.parity.unmended import UNMENDED, Unmended, reason_of
 
 QUICK = {
     "json": (6, 4),
@@ -52,7 +51,7 @@ def chosen(parts: dict[str, tuple[int, int]]) -> Iterator[Combination]:
 SEMANTICS = [page.read_text() for page in sorted((Path(__file__).parents[4] / "docs" / "semantics").glob("*.md"))]
 
 
-def example(shown: Rule | Unmended) -> Combination:
+def example(shown: Rule) -> Combination:
     """The combination that shows it."""
     name, kind, labels = shown.example
     return Combination(picked(*GRIDS[name], labels), kind)
@@ -79,12 +78,8 @@ def check(laboratory: Laboratory, combination: Combination) -> None:
     reading, kind = combination.reading, combination.kind
     prepare(laboratory, reading.format)
     wanted, found = expected(laboratory, reading, kind), returned(laboratory, reading, kind)
-    if same(wanted, found):
-        return
-    entry = reason_of(reading, kind)
-    if entry is not None:
-        pytest.xfail(entry.reason)
-    pytest.fail(f"{combination.id}\nexpected: {wanted}\nAuto Loader: {found}\n{reading}", pytrace=False)
+    if not same(wanted, found):
+        pytest.fail(f"{combination.id}\nexpected: {wanted}\nAuto Loader: {found}\n{reading}", pytrace=False)
 
 
 @pytest.mark.parametrize("combination", QUICK_ONES, ids=lambda c: c.id)
@@ -109,7 +104,7 @@ def shown_rule(rule: Rule) -> Any:
     return pytest.param(rule, id=f"{rule.id}-{rule.what.replace(' ', '-')}", marks=slow)
 
 
-@pytest.mark.parametrize("rule", map(shown_rule, RULES))
+@pytest.mark.parametrize("rule", list(map(shown_rule, RULES)))
 def test_every_rule_makes_a_difference_and_is_documented(rule: Rule, laboratory: Laboratory) -> None:
     """A rule that no combination needs would hide a difference some day."""
     assert any(f"**{rule.id}**" in page or f"| {rule.id} |" in page for page in SEMANTICS), "the rule is in docs/semantics"
@@ -119,13 +114,3 @@ def test_every_rule_makes_a_difference_and_is_documented(rule: Rule, laboratory:
     others = [other for other in RULES if other is not rule]
     wanted = expected(laboratory, one.reading, one.kind)
     assert not same(wanted, expected(laboratory, one.reading, one.kind, rules=others))
-
-
-@pytest.mark.parametrize(
-    "entry", [pytest.param(e, id=e.reason[:60], marks=pytest.mark.xfail(strict=True, reason=e.reason)) for e in UNMENDED]
-)
-def test_what_is_not_mended_still_differs(entry: Unmended, laboratory: Laboratory) -> None:
-    """Once the example is as it should be, this test fails and the entry goes."""
-    one = example(entry)
-    assert entry.covers(one.reading, one.kind), "the entry covers its example"
-    assert same(expected(laboratory, one.reading, one.kind), returned(laboratory, one.reading, one.kind))
