@@ -105,8 +105,12 @@ export function qualityView(overview: Overview, quality: Quality): HTMLElement {
   );
 }
 
-const worstFirst = (a: QualityRow, b: QualityRow): number =>
-  (rateOf(latest(a.points)) ?? 2) - (rateOf(latest(b.points)) ?? 2);
+/** Below 0 for a rule that stopped its flow, however few rows broke it; then by pass rate; 2 for what is not measured. */
+const badness = (r: QualityRow): number => {
+  const now = latest(r.points);
+  return (rateOf(now) ?? 2) - (r.action === "fail" && now?.[2] ? 2 : 0);
+};
+const worstFirst = (a: QualityRow, b: QualityRow): number => badness(a) - badness(b);
 const byDataset = (a: QualityRow, b: QualityRow): number => a.d - b.d;
 
 function orderButtons(show: () => void): HTMLElement[] {

@@ -58,6 +58,17 @@ def test_checks_that_were_not_run_are_neither_passed_nor_failed(opened, written,
     assert sorted(text.split(" warning")[0].lstrip("✓✕ ") for text in shown) == sorted(words[result] for result in results)
 
 
+def test_a_fail_rule_that_stopped_its_flow_is_the_worst_rule(opened, written) -> None:
+    log = Log()
+    update = log.update()
+    update.define("main.s.orders", rules={"half": ("paid", "warn"), "stops": ("id > 0", "fail"), "kept": ("id < 9", "fail")})
+    update.flow("main.s.orders", 1, 2, status="FAILED", rules={"half": (500, 500), "stops": (999, 1), "kept": (1000, 0)})
+    page = opened(written(site(log)) + "#/quality")
+    page.wait_for_selector("[aria-label='Rules'] tbody tr")
+    shown = texts(page, "[aria-label='Rules'] tbody th code.rule")
+    assert [text.strip() for text in shown] == ["stops", "half", "kept"]
+
+
 def test_the_graph_shows_layers_and_a_click_leads_to_the_dataset_and_back(shop_page) -> None:
     page = shop_page()
     assert page.locator("text.band").all_text_contents() == ["bronze", "silver", "gold"]
