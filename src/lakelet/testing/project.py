@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,6 +220,7 @@ class Project:
         wanted = self._namespace.resolve(name).key
         updates = reduce_events(event.as_json() for event in self._events).updates
         runs = [run for update in updates for run in update.runs if run.dataset.lower() == wanted]
+        counts = [count for run in runs for count in run.rules]
         return Metrics(
             runs[-1].status if runs else None,
             output_rows=sum(run.written for run in runs),
@@ -228,7 +229,7 @@ class Project:
             dropped_records=sum(run.dropped for run in runs),
             quarantined_records=sum(run.quarantined for run in runs),
             late_records=sum(run.late for run in runs),
-            expectations={count.name: count for count in summed(count for run in runs for count in run.rules).values()},
+            expectations={rule: count for (_, rule), count in summed(replace(count, dataset=name) for count in counts).items()},
         )
 
     @property
