@@ -149,10 +149,8 @@ def columns_of(text: str) -> list[Field]:
 
 PASS_RATE = Field("pass_rate", "SUM(`passed_records`) / NULLIF(SUM(`passed_records`) + SUM(`failed_records`), 0)", "pass rate")
 FAILED_SHARE = Field("failed_pct", "100 * SUM(`failed_records`) / NULLIF(SUM(`passed_records`) + SUM(`failed_records`), 0)", "failed, %")
-DROPPED = Field("sum(dropped_records)", "SUM(`dropped_records`)", "rows")
 COUNT = Field("count(update_id)", "COUNT(`update_id`)", "updates")
 
-CHECK_COLUMNS = "checked_at dataset check_name severity result observed expected message"
 CHANGE_COLUMNS = "changed_at dataset change column_name data_type file"
 
 PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 ACTIVE = ("CREATED", "QUEUED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING", "STOPPING")
-FINAL = ("COMPLETED", "FAILED", "CANCELED")  # facts 1.3, States
 
 
 @dataclass(frozen=True)

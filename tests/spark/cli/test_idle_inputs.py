@@ -116,7 +116,6 @@ READ = (
     "kinds/_delta_log/00000000000000000000.json",
 )
 READ_FOLDERS = tuple(sorted({str(Path(name).parent) for name in READ} - {"."}))
-UNREAD_FILES = tuple(name for name in UNREAD if not name.startswith(("releases/", "flags/")))
 
 
 def file_changed(s: Shop, number: int) -> Any:

@@ -29,8 +29,6 @@ resources:
           pipeline_task: {{pipeline_id: x}}
 """
 
-TAGS = dict.fromkeys(map(str, range(26)), "x")
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:

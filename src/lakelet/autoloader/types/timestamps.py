@@ -130,11 +130,6 @@ def timestamp_column(texts: Any, zone: str) -> tuple[Any, Any | None]:
     return parsed_column(texts, cached, pa.int64(), TIMESTAMP)
 
 
-def timestamp_ntz_column(texts: Any) -> tuple[Any, Any | None]:
-    """Parse a string array into local timestamps; see `timestamp_column`."""
-    return parsed_column(texts, timestamp_ntz_micros, pa.int64(), TIMESTAMP_NTZ)
-
-
 def date_column(texts: Any) -> tuple[Any, Any | None]:
     """Parse a string array into dates; see `timestamp_column`."""
     if _count_matching(texts, _PLAIN_DATE) == len(texts) - texts.null_count:

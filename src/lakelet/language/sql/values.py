@@ -83,14 +83,6 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Something that was read and is not executed: it would change the result."""
-
-    feature: str
-    where: Location
-
-
-@dataclass(frozen=True)
 class Spec:
     """The parenthesised list after a dataset's name."""
 

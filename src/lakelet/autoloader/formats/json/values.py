@@ -35,10 +35,6 @@ class DatetimeFormats:
         """Return the formats that a source's options set."""
         return cls(zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))
 
-    @property
-    def is_default(self) -> bool:
-        return self.timestamp is None and self.timestamp_ntz is None and self.date is None
-
     def timestamps(self) -> Callable[[str], int | None]:
         """Text → microseconds since 1970-01-01 UTC."""
         if self.timestamp is not None:
