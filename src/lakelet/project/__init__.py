@@ -1,1 +1,1 @@
-"""Tools for a checkout: `init`, `doctor`, sample data."""
+"""Tools for a checkout: `init`, `doctor`, types for editors."""
