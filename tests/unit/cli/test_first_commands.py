@@ -59,7 +59,7 @@ def end(watch):
     raise KeyboardInterrupt
 
 
-watching.Watch.go_on = end
+watching.PipelineWatch.go_on = end
 from lakelet.cli.main import main
 
 sys.exit(main(sys.argv[1:]))

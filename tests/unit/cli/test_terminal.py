@@ -59,7 +59,7 @@ def slow_preview(pipeline, name, rows):
     return preview.Preview("main.shop.raw", "streaming_table", (("id", "bigint"),), None, ({"id": 1},), 1, 0, (), ())
 
 
-class SlowWatch(watching.Watch):
+class SlowWatch(watching.PipelineWatch):
     def begin(self):
         report("Analysing", 14, 25)
         time.sleep(1.6)
@@ -69,7 +69,7 @@ class SlowWatch(watching.Watch):
         raise KeyboardInterrupt
 
 
-preview.preview, watching.Watch = slow_preview, SlowWatch
+preview.preview, watching.PipelineWatch = slow_preview, SlowWatch
 sys.exit(main(sys.argv[1:]))
 """
 ROOT = Path(__file__).parents[3]

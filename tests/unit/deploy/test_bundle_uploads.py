@@ -138,6 +138,7 @@ PATTERNS = st.sampled_from(
 @pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @example({"a/a/b"}, {"": ["a", "!/a"]})
+@example({"a/a/a"}, {"": ["a/**", "!a/"]})
 @given(
     st.sets(PATHS, min_size=1, max_size=8), st.dictionaries(st.sampled_from(["", "a/", "a/b/"]), st.lists(PATTERNS, max_size=4), max_size=3)
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NEVER = frozenset({".git", ".databricks", ".lakelet", "__pycache__"})
 _ENVIRONMENT = "pyvenv.cfg"
 _INSIDE = re.compile(r"/\*\*\s*$")
-"""`a/**` is what `a` holds and not `a` itself, which pathspec takes for it; `a/*` means the same to both."""
+"""`a/**` is what `a` holds and not `a` itself, which pathspec takes for it; `a/*` and `a/*/**` mean the same to both."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class _Ignored:
         if not file.is_file():
             return self
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-        return _Ignored((*self.specs, (folder, _spec(_INSIDE.sub("/*", line) for line in lines))))
+        return _Ignored((*self.specs, (folder, _spec(one for line in lines for one in _as_pathspec(line)))))
 
     def covers(self, path: Path, *, folder: bool = False) -> bool:
         for base, spec in reversed(self.specs):
@@ -139,6 +139,11 @@ class _Ignored:
                 if pattern.include is not None and _means(pattern, text):
                     return bool(pattern.include)
         return self.everything
+
+
+def _as_pathspec(line: str) -> tuple[str, ...]:
+    """A line of `.gitignore` as pathspec reads it like Git."""
+    return (_INSIDE.sub("/*", line), _INSIDE.sub("/*/**", line)) if _INSIDE.search(line) else (line,)
 
 
 def _means(pattern: Any, path: str) -> bool:
