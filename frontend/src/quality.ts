@@ -105,7 +105,7 @@ export function qualityView(overview: Overview, quality: Quality): HTMLElement {
   );
 }
 
-/** Below 0 for a rule that stopped its flow, however few rows broke it; then by pass rate; 2 for what is not measured. */
+/** Below 0 for a rule that stopped its flow, however few rows broke it; then its pass rate; 2 if it is not measured. */
 const badness = (r: QualityRow): number => {
   const now = latest(r.points);
   return (rateOf(now) ?? 2) - (r.action === "fail" && now?.[2] ? 2 : 0);
