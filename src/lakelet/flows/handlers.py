@@ -30,7 +30,7 @@ from lakelet.spark.errors.diagnosis import essence, run_failure
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.paths import FILE_FORMATS, located, with_local_locations
-from lakelet.spark.patches.made_tables import path_to_write, with_target
+from lakelet.spark.patches.created_tables import path_to_write, with_target
 from lakelet.spark.session_clones import within
 from lakelet.storage.root import new_table_path
 

@@ -61,13 +61,13 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     from lakelet.jvm.errors import Py4JError
     from lakelet.language.sql_text import table_names as sqltext
     from lakelet.language.sql_text.tokens import may_have, plain_tokens
-    from lakelet.spark.patches import json_schemas
+    from lakelet.spark.patches import functions
 
     asked = script(sql)
     if not plain_tokens(asked.query.query):
         raise no_query()
-    if may_have(sql, (json_schemas.NAME,)):
-        json_schemas.register(spark)
+    if may_have(sql, (functions.SCHEMA_OF_JSON_AGG,)):
+        functions.register_json_schemas(spark)
     try:
         if not all(sqltext.is_query(spark, in_words_of_spark(one.query)) for one in (*(view for _, view in asked.views), asked.query)):
             raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')

@@ -190,8 +190,8 @@ def answering(inputs: InputFrames, conf: Mapping[str, str]) -> Iterator[None]:
     The methods are replaced on the classes, so that the injected session is a real one and helper modules see the same. Raises
     PROCESS_BUSY while another thread works on a pipeline.
     """
-    from lakelet.spark.patches.exclusive import only_pipeline
     from lakelet.spark.patches.given_inputs import GIVEN_INPUTS, Given
+    from lakelet.spark.patches.update import only_pipeline
 
     with only_pipeline(nested=True), patched_with(GIVEN_INPUTS, Given(inputs, conf)):
         yield

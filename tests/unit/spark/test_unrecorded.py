@@ -9,8 +9,8 @@ import pytest
 from lakelet.base.locations import PACKAGE
 from lakelet.files.reads import Reads
 from lakelet.spark.patches import owners
+from lakelet.spark.patches.actions import noted
 from lakelet.spark.patches.doors import Door
-from lakelet.spark.patches.unrecorded import noted
 
 
 def doubts(file: str, module: str, method: str = "collect") -> list[str]:

@@ -56,7 +56,7 @@ TEXT_PATHS = Mode(is_path_into_text)
 FILE_METADATA = Mode(_asks_for_metadata)
 """Streams of Delta tables, and datasets of the pipeline, have the hidden column `_metadata` (`file_metadata`)."""
 OWN_COLUMNS = Mode(_cannot_tell_apart)
-"""Each grouping of a data frame has columns of its own (`spark.patches.grouped`)."""
+"""Each grouping of a data frame has columns of its own (`spark.patches.expressions`)."""
 _MODES = (TEXT_PATHS, FILE_METADATA, OWN_COLUMNS)
 
 

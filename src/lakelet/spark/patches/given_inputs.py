@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.patching import Patch
 from lakelet.spark.patches import owners
-from lakelet.spark.patches.function_names import FUNCTION_NAMES
+from lakelet.spark.patches.function_exports import FUNCTION_NAMES
 
 __tracebackhide__ = True
 

@@ -30,8 +30,8 @@ from lakelet.spark.names.lookup import Place, meaning, meaning_outside, opened_o
 from lakelet.spark.names.paths import open_relation
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
+from lakelet.spark.patches.created_tables import sql_outside
 from lakelet.spark.patches.doors import Call, Rest, around, before
-from lakelet.spark.patches.made_tables import sql_outside
 
 _NAMED = "a name means a dataset of the pipeline or a table from outside first"
 _CLOUD_FILES = "cloudFiles is Lakelet's Auto Loader"

@@ -12,27 +12,20 @@ from lakelet.autoloader.patches import STAND_ALONE
 from lakelet.base.patching import Patch
 from lakelet.files.reads import UNHEARD
 from lakelet.language.dlt_modules import MODULES
-from lakelet.spark.patches import current_names as current
-from lakelet.spark.patches import listing, owners
-from lakelet.spark.patches import made_tables as made
+from lakelet.spark.patches import created_tables as written
+from lakelet.spark.patches import owners
 from lakelet.spark.patches import paths as on_path
 from lakelet.spark.patches import readers as read
-from lakelet.spark.patches.actions import ASKING, RDD, WRITING, refused, reported
-from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
-from lakelet.spark.patches.display import DISPLAY
+from lakelet.spark.patches import session_catalog as catalog
+from lakelet.spark.patches.actions import ASKING, RDD, WRITING, noted, noted_outside, refused, reported
 from lakelet.spark.patches.doors import Door, doors
-from lakelet.spark.patches.expressions import subqueries, text_paths
-from lakelet.spark.patches.function_names import FUNCTION_NAMES
+from lakelet.spark.patches.expressions import from_json, inferred, own_columns, subqueries, text_paths
+from lakelet.spark.patches.function_exports import COLUMNS_WITHOUT_JAVA, FUNCTION_NAMES
+from lakelet.spark.patches.functions import functions
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
-from lakelet.spark.patches.grouped import own_columns
-from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
-from lakelet.spark.patches.json_columns import from_json, inferred
-from lakelet.spark.patches.local_rows import converted
 from lakelet.spark.patches.python_files import PYTHON_FILES
-from lakelet.spark.patches.session import CALL_SITES, REPORTED_LINES, SESSION
-from lakelet.spark.patches.text_functions import functions
-from lakelet.spark.patches.unrecorded import noted, noted_outside
-from lakelet.spark.patches.workers import DAEMON, WORKER
+from lakelet.spark.patches.python_processes import DAEMON, PANDAS_UNTOUCHED, WORKER
+from lakelet.spark.patches.session import CALL_SITES, DISPLAY, REPORTED_LINES, SESSION, converted
 
 _FILES = {"json": "1.4.0", "csv": "2.0.0", "parquet": "1.4.0", "orc": "1.5.0", "text": "1.6.0", "xml": "4.0.0"}
 _STREAMS = {"json": "2.0.0", "csv": "2.0.0", "parquet": "2.0.0", "orc": "2.3.0", "text": "2.0.0", "xml": "4.0.0"}
@@ -42,13 +35,13 @@ _CONTEXT = {
     "textFile": "0.7.0",
     "wholeTextFiles": "1.0.0",
 }
-_CURRENT = dict.fromkeys(current.NAMES, "3.5.0")
+_CURRENT = dict.fromkeys(catalog.CURRENT_NAME_FUNCTIONS, "3.5.0")
 _GROUPINGS = dict.fromkeys(("agg", "count", "avg", "mean", "max", "min", "sum"), "1.3.0")
 
 DOORS: tuple[Door, ...] = (
     Door(
         *(owners.SESSION, "sql", "2.0.0"),
-        (noted_outside, functions, listing.listed, read.parameters, read.frames, read.names, text_paths),
+        (noted_outside, functions, catalog.listed, read.parameters, read.frames, read.names, text_paths),
     ),
     Door(owners.SESSION, "table", "2.0.0", (noted_outside, read.session_table)),
     Door(owners.SESSION, "createDataFrame", "2.0.0", (converted,)),
@@ -72,8 +65,8 @@ DOORS: tuple[Door, ...] = (
     # what is written
     *doors(owners.BATCH_WRITER, {"save": "1.4.0", **_FILES}, refused, noted, on_path.written_paths),
     Door(owners.BATCH_WRITER, "jdbc", "1.4.0", (refused, noted)),
-    Door(owners.BATCH_WRITER, "saveAsTable", "1.4.0", (refused, noted, made.saved)),
-    Door(owners.BATCH_WRITER, "insertInto", "1.4.0", (refused, noted, made.inserted)),
+    Door(owners.BATCH_WRITER, "saveAsTable", "1.4.0", (refused, noted, written.saved)),
+    Door(owners.BATCH_WRITER, "insertInto", "1.4.0", (refused, noted, written.inserted)),
     Door(owners.BATCH_WRITER, "format", "1.4.0", (read.remembered,)),
     Door(owners.BATCH_WRITER, "option", "1.5.0", (on_path.option_path,)),
     Door(owners.BATCH_WRITER, "options", "1.4.0", (on_path.options_paths,)),
@@ -85,12 +78,12 @@ DOORS: tuple[Door, ...] = (
     Door(owners.STREAM_WRITER, "option", "2.0.0", (on_path.option_path,)),
     Door(owners.STREAM_WRITER, "options", "2.0.0", (on_path.options_paths,)),
     *doors(owners.DELTA_TABLE, {"forPath": "0.4", "isDeltaTable": "0.4"}, on_path.written_paths),
-    Door(owners.DELTA_TABLE, "forName", "0.7", (made.of_name,)),
+    Door(owners.DELTA_TABLE, "forName", "0.7", (written.of_name,)),
     # data frames
     Door(owners.FRAME, "selectExpr", "1.3.0", (inferred, subqueries, functions, text_paths)),
     Door(owners.FRAME, "filter", "1.3.0", (subqueries, functions, text_paths)),  # `where` calls it
-    Door(owners.FRAME, "writeTo", "3.1.0", (made.created,)),
-    Door(owners.FRAME, "mergeInto", "4.0.0", (made.merged,)),
+    Door(owners.FRAME, "writeTo", "3.1.0", (written.created,)),
+    Door(owners.FRAME, "mergeInto", "4.0.0", (written.merged,)),
     *doors(owners.FRAME, WRITING[owners.FRAME], refused, noted),
     *doors(owners.FRAME, ASKING, reported, noted),
     Door(owners.GROUPED, "pivot", "1.6.0", (reported,)),
@@ -102,17 +95,17 @@ DOORS: tuple[Door, ...] = (
         for door in (
             Door(owner, "expr", "1.5.0", (inferred, subqueries, functions, text_paths)),
             Door(owner, "from_json", "2.1.0", (from_json,)),
-            *doors(owner, _CURRENT, current.named),
+            *doors(owner, _CURRENT, catalog.current_names),
         )
     ),
     # the session catalog
     Door(owners.CATALOG, "tableExists", "3.3.0", (read.exists,)),
-    Door(owners.CATALOG, "currentCatalog", "3.4.0", (current.answered,)),
-    Door(owners.CATALOG, "currentDatabase", "2.0.0", (current.answered,)),
-    Door(owners.CATALOG, "listTables", "2.0.0", (listing.list_tables,)),
-    Door(owners.CATALOG, "listDatabases", "2.0.0", (listing.list_databases,)),
-    Door(owners.CATALOG, "listCatalogs", "3.4.0", (listing.list_catalogs,)),
-    Door(owners.CATALOG, "databaseExists", "3.3.0", (listing.database_exists,)),
+    Door(owners.CATALOG, "currentCatalog", "3.4.0", (catalog.current_name,)),
+    Door(owners.CATALOG, "currentDatabase", "2.0.0", (catalog.current_name,)),
+    Door(owners.CATALOG, "listTables", "2.0.0", (catalog.list_tables,)),
+    Door(owners.CATALOG, "listDatabases", "2.0.0", (catalog.list_databases,)),
+    Door(owners.CATALOG, "listCatalogs", "3.4.0", (catalog.list_catalogs,)),
+    Door(owners.CATALOG, "databaseExists", "3.3.0", (catalog.database_exists,)),
 )
 """Methods and functions of pyspark and Delta while an update runs."""
 

@@ -1,8 +1,8 @@
-"""Tables that code makes and fills by name outside of dataset functions: `CREATE TABLE a.b.c`, `INSERT INTO`, `saveAsTable`.
+"""Tables that code creates, writes and opens by name: `CREATE TABLE a.b.c`, `INSERT INTO`, `saveAsTable`, `DeltaTable.forName`.
 
-Source files are loaded by every command, also by those that write nothing. So the tables that they make live as long as one load, in
-Spark's own catalog under a schema of Lakelet's, whatever their catalog is called; the code makes them again next time
-(docs/decisions/0016). A name that the user gave a path (`--table`) is that path instead.
+Source files are loaded by every command, also by those that write nothing. So tables that they create outside of dataset functions live as
+long as one load, in Spark's own catalog under a schema of Lakelet's; the code creates them again next time (docs/decisions/0016). A name
+that the user gave a path (`--table`) is that path instead. In a dataset's function a dataset is only read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from delta.tables import DeltaTable
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,17 +28,73 @@ from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import commands, table_names
 from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
+from lakelet.language.unsupported import unsupported
 from lakelet.spark.names.catalog import parts_of
 from lakelet.spark.names.lookup import Place, meaning_outside, opened_outside
 from lakelet.spark.names.named_tables import named
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches.doors import Call, Rest, around, before
-from lakelet.spark.patches.own_tables import OwnTable
 from lakelet.spark.settings import note
 from lakelet.storage.information_schema import SCHEMA
 
-_numbers = itertools.count()
+# ------------------------------------------------------------------------------ datasets of the pipeline as DeltaTable
+
+
+_WRITING_METHODS = (
+    *("delete", "update", "merge", "optimize", "vacuum", "generate", "restoreToVersion", "restoreToTimestamp"),
+    *("upgradeTableProtocol", "addFeatureSupport", "dropFeatureSupport"),
+)
+_COPYING_METHODS = ("clone", "cloneAtVersion", "cloneAtTimestamp")
+
+
+class ReadOnlyDeltaTable(DeltaTable):
+    """A dataset of the pipeline as a DeltaTable that is only read. `rows`: opens the dataset, and so makes it an input of the query."""
+
+    def __init__(self, spark: SparkSession, name: str, rows: Callable[[], DataFrame]) -> None:
+        self._spark, self._name, self._rows = spark, name, rows
+
+    def toDF(self) -> DataFrame:
+        return self._rows()
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        found = self._spark.sql(f"DESCRIBE HISTORY {self._name}")
+        return found if limit is None else found.limit(limit)
+
+    def detail(self) -> DataFrame:
+        return self._spark.sql(f"DESCRIBE DETAIL {self._name}")
+
+    def alias(self, aliasName: str) -> ReadOnlyDeltaTable:
+        return ReadOnlyDeltaTable(self._spark, self._name, lambda: self._rows().alias(aliasName))
+
+
+def _refused_method(name: str) -> Callable[..., Any]:
+    def call(self: ReadOnlyDeltaTable, *args: Any, **kwargs: Any) -> Any:
+        raise LakeletError(
+            "ACTION_IN_FUNCTION",
+            f"DeltaTable.{name} writes to {self._name} inside a dataset's function",
+            where=caller_location(),
+            why="the function is called several times per update, also when nothing may be written",
+            todo="Return the query: what it should write is the dataset itself. Change tables are written by create_auto_cdc_flow.",
+        )
+
+    return call
+
+
+def _unsupported_method(name: str) -> Callable[..., Any]:
+    def call(self: ReadOnlyDeltaTable, *args: Any, **kwargs: Any) -> Any:
+        unsupported(f"DeltaTable.{name} of {self._name}, a dataset of the pipeline, inside a dataset's function")
+
+    return call
+
+
+for _name in _WRITING_METHODS:
+    setattr(ReadOnlyDeltaTable, _name, _refused_method(_name))
+for _name in _COPYING_METHODS:
+    setattr(ReadOnlyDeltaTable, _name, _unsupported_method(_name))
+
+
+_view_numbers = itertools.count()
 Args = Mapping[str, Any] | None
 """Values of the named parameters of a SQL text."""
 
@@ -67,7 +124,7 @@ def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
     try:
         if command is None:
             return _with_views(spark, text, run, args)
-        return _commanded(spark, text, command, run, args)
+        return _run_command(spark, text, command, run, args)
     except ParseException:
         return run(text)  # Spark says it better
 
@@ -89,14 +146,14 @@ def _check_use(kind: str, name: str) -> None:
         )
 
 
-def _commanded(spark: SparkSession, text: str, command: Command, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
-    name = _resolved(command.name)
+def _run_command(spark: SparkSession, text: str, command: Command, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
+    name = _full_name(command.name)
     table = named().by_key(name.key) if name else None
-    if table is not None and command.verb.endswith("IF NOT EXISTS") and _exists(table):
+    if table is not None and command.verb.endswith("IF NOT EXISTS") and _has_files(table):
         return run("SELECT 1 AS none WHERE false")
     known = set(named().made)
     try:
-        target = functools.partial(_looked_at if command.verb.startswith(_LOOKING) else _target, spark)
+        target = functools.partial(_described_table if command.verb.startswith(_DESCRIBING) else _written_table, spark)
         result = _with_views(spark, with_target(text, target, command), run, args)
     except Exception:  # what the statement would have made is forgotten
         named().made = {key: made for key, made in named().made.items() if key in known}
@@ -109,14 +166,14 @@ def _commanded(spark: SparkSession, text: str, command: Command, run: Callable[[
     return result
 
 
-_LOOKING = ("SHOW", "DESC")
+_DESCRIBING = ("SHOW", "DESC")
 
 
-def _target(spark: SparkSession, name: str, creating: bool) -> str | None:
+def _written_table(spark: SparkSession, name: str, creating: bool) -> str | None:
     return target_of(spark, name, creating=creating)
 
 
-def _looked_at(spark: SparkSession, name: str, creating: bool) -> str | None:
+def _described_table(spark: SparkSession, name: str, creating: bool) -> str | None:
     """What Spark calls a table that a command describes, which the storage may hold."""
     meant, target = meaning_outside(spark, parts_of(name), streaming=False), target_of(spark, name, creating=creating)
     if target is None and meant.place is Place.STORED and meant.name is not None:
@@ -144,7 +201,7 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
             reader = plain_reader(spark, streaming=ref.streaming, options=ref.options)
             frame = opened_outside(spark, meant, streaming=ref.streaming, jreader=reader)
             assert frame is not None
-            views[key] = f"__lakelet_outside_{next(_numbers)}"
+            views[key] = f"__lakelet_outside_{next(_view_numbers)}"
             create_view(frame, views[key])
         return views[key]
 
@@ -168,7 +225,7 @@ def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
     parts = split_name(name)
     if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and "/" in parts[1]:
         return f"{parts[0]}.{quoted(located(parts[1], writing=True))}"
-    full = _resolved(name)
+    full = _full_name(name)
     if full is None:
         return None
     table = named().by_key(full.key)
@@ -184,7 +241,7 @@ def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
 
 def path_to_write(table: NamedTable) -> str:
     """Return the path of a named table that rows are written to. Raises TARGET_KIND if it holds anything but Delta."""
-    if _exists(table) and table_format(table, caller_location()).format != "delta":
+    if _has_files(table) and table_format(table, caller_location()).format != "delta":
         raise LakeletError(
             "TARGET_KIND",
             f"the table {table.given} lies at {table.path}, which is not a Delta table; it can only be read",
@@ -194,7 +251,7 @@ def path_to_write(table: NamedTable) -> str:
     return table.path
 
 
-def _exists(table: NamedTable) -> bool:
+def _has_files(table: NamedTable) -> bool:
     try:
         table_format(table)
     except LakeletError as problem:
@@ -202,7 +259,7 @@ def _exists(table: NamedTable) -> bool:
     return True
 
 
-def _resolved(name: str) -> TableName | None:
+def _full_name(name: str) -> TableName | None:
     try:
         return named().namespace.resolve(name)
     except ValueError:
@@ -212,7 +269,7 @@ def _resolved(name: str) -> TableName | None:
 # ----------------------------------------------------------------------------------------------------------------- steps
 
 
-def _written(spark: SparkSession, name: object, *, creating: bool) -> str | None:
+def _target_of_call(spark: SparkSession, name: object, *, creating: bool) -> str | None:
     """What Spark calls the table that a call writes to; None leaves the name as it is."""
     if not isinstance(name, str):
         return None
@@ -230,14 +287,14 @@ def _written(spark: SparkSession, name: object, *, creating: bool) -> str | None
     return None if path is None else f"delta.{quoted(path)}"
 
 
-_WHY = "tables of the pipeline and from outside (--table) are written to by their names"
+_WRITING_WHY = "tables of the pipeline and from outside (--table) are written to by their names"
 
 
-@around(_WHY)
+@around(_WRITING_WHY)
 def saved(call: Call, rest: Rest) -> Any:
     """`saveAsTable`: save in the folder of the table that the name means."""
     writer, given = call.target, call.get
-    target = _written(writer._spark, given("name"), creating=True)
+    target = _target_of_call(writer._spark, given("name"), creating=True)
     if target is None:
         return rest(call)
     if target.startswith("spark_catalog."):
@@ -251,23 +308,23 @@ def saved(call: Call, rest: Rest) -> Any:
 
 def _with_target(call: Call, parameter: str, *, creating: bool = False) -> Call:
     spark = getattr(call.target, "_spark", None) or call.target.sparkSession
-    target = _written(spark, call.get(parameter), creating=creating)
+    target = _target_of_call(spark, call.get(parameter), creating=creating)
     return call if target is None else call.changed(**{parameter: target})
 
 
-@before(_WHY)
+@before(_WRITING_WHY)
 def created(call: Call) -> Call:
     """`writeTo`: the table that the name means, which may not exist yet."""
     return _with_target(call, "table", creating=True)
 
 
-@before(_WHY)
+@before(_WRITING_WHY)
 def merged(call: Call) -> Call:
     """`mergeInto`: the table that the name means."""
     return _with_target(call, "table")
 
 
-@before(_WHY)
+@before(_WRITING_WHY)
 def inserted(call: Call) -> Call:
     """`insertInto`: the table that the name means."""
     return _with_target(call, "tableName")
@@ -280,5 +337,21 @@ def of_name(call: Call, rest: Rest) -> Any:
     opened = getattr(reader, "own_table", None)  # handlers of sinks read and write tables beside the pipeline
     rows = opened(name) if opened is not None and not hasattr(reader, "target_of") else None
     if rows is not None:
-        return OwnTable(spark, name, rows)
-    return rest(call.changed(tableOrViewName=_written(spark, name, creating=False) or name))
+        return ReadOnlyDeltaTable(spark, name, rows)
+    return rest(call.changed(tableOrViewName=_target_of_call(spark, name, creating=False) or name))
+
+
+__all__ = [
+    "Args",
+    "ReadOnlyDeltaTable",
+    "Target",
+    "created",
+    "inserted",
+    "merged",
+    "of_name",
+    "path_to_write",
+    "saved",
+    "sql_outside",
+    "target_of",
+    "with_target",
+]
