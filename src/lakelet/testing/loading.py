@@ -160,7 +160,7 @@ class InputFrames:
 
     def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
         """Run SQL text on the given frames; each is a temporary view while the text is analysed. STREAM means the same small frame."""
-        from lakelet.spark.names.column_prefixes import ColumnPrefixes
+        from lakelet.spark.names.sql_rewriting import ColumnPrefixes
 
         views: dict[str, DataFrame] = {}
         prefixes = ColumnPrefixes(lambda text: has_subqueries(spark, text))

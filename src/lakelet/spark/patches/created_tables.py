@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.autoloader.loading import reader_arguments
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.base.names import TableName, quoted, split_name
+from lakelet.base.names import quoted, split_name
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.jvm.frames import create_view
 from lakelet.jvm.frames import save as save_at
@@ -31,8 +31,7 @@ from lakelet.language.sql_text.tokens import edited
 from lakelet.language.unsupported import unsupported
 from lakelet.spark.names.catalog import parts_of
 from lakelet.spark.names.lookup import Place, meaning_outside, opened_outside
-from lakelet.spark.names.named_tables import named
-from lakelet.spark.names.outside import held
+from lakelet.spark.names.outside import outside_tables, stored_tables
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches.doors import Call, Rest, around, before
 from lakelet.spark.settings import note
@@ -119,7 +118,7 @@ def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
         _check_use(*use)
         return run("SELECT 1 AS none WHERE false")
     command = commands.command(text)
-    if command is None and not named() and not held().paths and "`" not in text and SCHEMA not in text.lower():
+    if command is None and not outside_tables() and not stored_tables().paths and "`" not in text and SCHEMA not in text.lower():
         return run(text)
     try:
         if command is None:
@@ -134,7 +133,7 @@ _CONTAINERS = {"VOLUME": "say where its files lie, with --map"}
 
 def _check_use(kind: str, name: str) -> None:
     """Raise NOT_SUPPORTED_YET if `USE` names other than the pipeline's own catalog and schema."""
-    own, parts = named().namespace, split_name(name)
+    own, parts = stored_tables().namespace, split_name(name)
     same = [own.catalog] if kind == "CATALOG" else [own.catalog, own.schema][-len(parts) :]
     if [part.lower() for part in parts] != [part.lower() for part in same]:
         flag = f"--catalog {parts[0]}" if kind == "CATALOG" else f"--schema {parts[-1]}"
@@ -147,22 +146,24 @@ def _check_use(kind: str, name: str) -> None:
 
 
 def _run_command(spark: SparkSession, text: str, command: Command, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
-    name = _full_name(command.name)
-    table = named().by_key(name.key) if name else None
+    name = stored_tables().full_name(command.name)
+    table = outside_tables().by_key(name.key) if name else None
     if table is not None and command.verb.endswith("IF NOT EXISTS") and _has_files(table):
         return run("SELECT 1 AS none WHERE false")
-    known = set(named().made)
+    created = outside_tables().created
+    known = set(created)
     try:
         target = functools.partial(_described_table if command.verb.startswith(_DESCRIBING) else _written_table, spark)
         result = _with_views(spark, with_target(text, target, command), run, args)
-    except Exception:  # what the statement would have made is forgotten
-        named().made = {key: made for key, made in named().made.items() if key in known}
+    except Exception:  # what the statement would have created is forgotten
+        for key in created.keys() - known:
+            del created[key]
         raise
     if name is not None and table is None:
         if command.creates:
             note(f"the table {command.name} lives as long as this command; {table_flag(command.name)} makes it last")
         elif command.verb.startswith("DROP"):
-            named().made.pop(name.key, None)
+            created.pop(name.key, None)
     return result
 
 
@@ -177,12 +178,12 @@ def _described_table(spark: SparkSession, name: str, creating: bool) -> str | No
     """What Spark calls a table that a command describes, which the storage may hold."""
     meant, target = meaning_outside(spark, parts_of(name), streaming=False), target_of(spark, name, creating=creating)
     if target is None and meant.place is Place.STORED and meant.name is not None:
-        return f"delta.{quoted(held().paths[meant.name.key])}"
+        return f"delta.{quoted(stored_tables().paths[meant.name.key])}"
     return target
 
 
 def with_target(text: str, target: Target, command: Command | None = None) -> str:
-    """SQL text with the table that its command writes to in the words of Spark; a text that is no such command comes back unchanged."""
+    """SQL text with the table that its command writes to as Spark names it; a text that is no such command comes back unchanged."""
     command = command or commands.command(text)
     new = target(command.name, command.creates) if command is not None else None
     return text if command is None or new is None else edited(text, [(command.start, command.stop, new)])
@@ -225,18 +226,18 @@ def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
     parts = split_name(name)
     if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and "/" in parts[1]:
         return f"{parts[0]}.{quoted(located(parts[1], writing=True))}"
-    full = _full_name(name)
+    full = stored_tables().full_name(name)
     if full is None:
         return None
-    table = named().by_key(full.key)
+    table = outside_tables().by_key(full.key)
     if table is not None:
         return f"delta.{quoted(path_to_write(table))}"
-    made = named().made
-    if full.key not in made and creating:
-        schema = named().schema_of(full)
+    created = outside_tables().created
+    if full.key not in created and creating:
+        schema = outside_tables().schema_of(full)
         plain_sql(java_session(spark), f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        made[full.key] = f"spark_catalog.{schema}.{named().spark_name(full)}"
-    return made.get(full.key)
+        created[full.key] = f"spark_catalog.{schema}.{outside_tables().spark_name(full)}"
+    return created.get(full.key)
 
 
 def path_to_write(table: NamedTable) -> str:
@@ -259,13 +260,6 @@ def _has_files(table: NamedTable) -> bool:
     return True
 
 
-def _full_name(name: str) -> TableName | None:
-    try:
-        return named().namespace.resolve(name)
-    except ValueError:
-        return None
-
-
 # ----------------------------------------------------------------------------------------------------------------- steps
 
 
@@ -280,7 +274,7 @@ def _target_of_call(spark: SparkSession, name: object, *, creating: bool) -> str
     if catalog is None:
         return target_of(spark, name, creating=creating)
     found, own = catalog.find(split_name(name)), catalog.dataset(split_name(name))
-    table = named().by_key(found.key) if found else None
+    table = outside_tables().by_key(found.key) if found else None
     if table is not None:
         return f"delta.{quoted(path_to_write(table))}"
     path = catalog.other_tables.get(found.key) if found and own is None else None
@@ -330,7 +324,7 @@ def inserted(call: Call) -> Call:
     return _with_target(call, "tableName")
 
 
-@around("datasets, --table and tables that code made have names")
+@around("datasets, --table and tables that code created have names")
 def of_name(call: Call, rest: Rest) -> Any:
     """`DeltaTable.forName`: the table that the name means; a dataset of the pipeline can only be read."""
     reader, spark, name = active_reader(), call.get("sparkSession"), call.get("tableOrViewName")

@@ -20,11 +20,11 @@ from lakelet.jvm.errors import Py4JError
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text.spark_words import in_words_of_spark, note_written
 from lakelet.language.sql_text.tokens import may_have
-from lakelet.spark.names.json_columns import in_text, is_inferring
-from lakelet.spark.names.json_paths import item_in_words_of_spark
+from lakelet.spark.names.from_json import in_text, is_inferring
 from lakelet.spark.names.reader import TableReader
 from lakelet.spark.names.second_calls import OWN_COLUMNS, TEXT_PATHS, is_path_into_text
 from lakelet.spark.names.sql_queries import QueryReader
+from lakelet.spark.names.sql_rewriting import item_in_words_of_spark
 from lakelet.spark.patches.doors import Call, Rest, around, before
 
 _TEXT_PARAMETERS = {"expr": "str", "selectExpr": "expr", "filter": "condition", "sql": "sqlQuery"}

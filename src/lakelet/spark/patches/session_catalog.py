@@ -17,7 +17,7 @@ from lakelet.jvm.sessions import drop_builtin, java_session, plain_sql, view_nam
 from lakelet.language.registry import names_used
 from lakelet.language.sql_text.commands import Shown, shown
 from lakelet.language.sql_text.tokens import literal
-from lakelet.spark.names.outside import held, named
+from lakelet.spark.names.outside import outside_tables, stored_tables
 from lakelet.spark.patches.doors import Call, Rest, around, before
 
 # ---------------------------------------------------------------------------------------- catalogs, schemas and tables
@@ -28,13 +28,13 @@ _INTERNAL = "__lakelet_"
 
 def _readable_tables() -> list[TableName]:
     """Every table that code outside of functions can read, in the order of their names."""
-    found = {name.key: name for name in (*held().names(), *named().names())}
+    found = {name.key: name for name in (*stored_tables().names(), *outside_tables().names())}
     return [found[key] for key in sorted(found)]
 
 
 def _schemas(catalog: str) -> list[str]:
     """The schemas of a catalog that have tables; the pipeline's own always."""
-    own = held().namespace
+    own = stored_tables().namespace
     found = {name.schema.lower(): name.schema for name in _readable_tables() if name.catalog.lower() == catalog.lower()}
     if catalog.lower() == own.catalog.lower():
         found.setdefault(own.schema.lower(), own.schema)
@@ -42,14 +42,14 @@ def _schemas(catalog: str) -> list[str]:
 
 
 def _catalogs() -> list[str]:
-    own = held().namespace.catalog
+    own = stored_tables().namespace.catalog
     found = {own.lower(): own, **{name.catalog.lower(): name.catalog for name in _readable_tables()}}
     return [found[key] for key in sorted(found)]
 
 
 def _catalog_and_schema(scope: str) -> tuple[str, str]:
     """(catalog, schema) that a name of one or two parts means; those of the pipeline for an empty one. Raises ValueError."""
-    own = held().namespace
+    own = stored_tables().namespace
     parts = split_name(scope) if scope else ()
     if len(parts) > 2:
         raise ValueError(f"{scope!r} has {len(parts)} parts; the name of a schema has one or two")
@@ -98,7 +98,7 @@ def _rows_of_listing(spark: SparkSession, asked: Shown) -> DataFrame | None:
         names = _names_matching(_catalogs(), asked.pattern)
         return spark.createDataFrame([(name,) for name in _catalogs() if name in names], "catalog STRING")
     if asked.what == "SCHEMAS":
-        catalog = split_name(asked.scope)[0] if asked.scope else held().namespace.catalog
+        catalog = split_name(asked.scope)[0] if asked.scope else stored_tables().namespace.catalog
         names = _names_matching(_schemas(catalog), asked.pattern)
         return spark.createDataFrame([(name,) for name in _schemas(catalog) if name in names], "databaseName STRING")
     tables = spark.catalog.listTables(asked.scope or None, asked.pattern or None)
@@ -115,7 +115,7 @@ def list_tables(call: Call, rest: Rest) -> list[Table]:
 @around(_LISTING_WHY)
 def list_databases(call: Call, rest: Rest) -> list[Database]:
     """Return the schemas of the pipeline's catalog."""
-    catalog = held().namespace.catalog
+    catalog = stored_tables().namespace.catalog
     names = _names_matching(_schemas(catalog), call.get("pattern"))
     return [Database(name, catalog, None, "") for name in _schemas(catalog) if name in names]
 
