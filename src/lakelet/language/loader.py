@@ -35,7 +35,7 @@ from lakelet.language.model import Definitions, Kind
 from lakelet.language.notebook import SQL, LeftOut, Source, Sources, read_source
 from lakelet.language.property_notices import check_properties
 from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
-from lakelet.language.replacing import replacing_notices, replacing_problems
+from lakelet.language.replacing_checks import replacing_notices, replacing_problems
 from lakelet.language.undeclared import undeclared
 
 

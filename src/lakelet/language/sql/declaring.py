@@ -1,4 +1,4 @@
-"""Declares what the SQL text of one source says into the active registry."""
+"""x"""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
-
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
 from lakelet.language.change_flows import ChangeArguments, declare_changes
+from lakelet.language.flows import replacement
 from lakelet.language.lost import lost_sql
 from lakelet.language.model import Dataset, Expectation, Flow, Kind, Replacement
 from lakelet.language.registry import Registry, active_registry
-from lakelet.language.replacing import replacement
 from lakelet.language.sql.changes import order_remark
 from lakelet.language.sql.columns import ddl
 from lakelet.language.sql.grammar import is_setting, statement
@@ -22,10 +21,13 @@ from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql.query import SqlQuery, Wanted
 from lakelet.language.sql.rules import columns_of, on_columns
 from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
-from lakelet.language.sql.words import in_sql_words
 from lakelet.language.sql_text.json_paths import json_paths, parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken, adjacent
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from lakelet.base.errors import LakeletError, Location
 
 _STREAM = Wanted(
     True, "a streaming table needs a stream; this query reads everything as a batch", "Write STREAM before what it reads: FROM STREAM name."
@@ -338,3 +340,44 @@ def _arguments(found: Changes) -> ChangeArguments:
     given = {field.name: getattr(found, field.name) for field in fields(ChangeArguments)}
     texts = {name: json_paths(value.text) for name, value in given.items() if isinstance(value, Fragment)}
     return ChangeArguments(**{**given, **texts, "source": found.source.text})
+
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+_CLAUSES_OF_ARGUMENTS = {
+    'stored_as_scd_type="2"': "STORED AS SCD TYPE 2",
+    'stored_as_scd_type="bitemporal"': "STORED AS BITEMPORAL",
+    "stored_as_scd_type": "STORED AS",
+    "track_history_column_list": "TRACK HISTORY ON",
+    "track_history_except_column_list": "TRACK HISTORY ON * EXCEPT",
+    "track_history_*": "TRACK HISTORY ON",
+    "ignore_null_updates_column_list": "IGNORE NULL UPDATES ON",
+    "ignore_null_updates_except_column_list": "IGNORE NULL UPDATES ON * EXCEPT",
+    "ignore_null_updates": "IGNORE NULL UPDATES",
+    "apply_as_deletes": "APPLY AS DELETE WHEN",
+    "apply_as_truncates": "APPLY AS TRUNCATE WHEN",
+    "except_column_list": "COLUMNS * EXCEPT",
+    "column_list": "COLUMNS",
+    "columns_to_update": "COLUMNS TO UPDATE",
+    "system_sequence_by": "SYSTEM SEQUENCE BY",
+    "sequence_by": "SEQUENCE BY",
+    "keys": "KEYS",
+    "replace_using": "REPLACE USING",
+    "replace_where": "REPLACE WHERE",
+}
+_ARGUMENT = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?!\w)" for name in sorted(_CLAUSES_OF_ARGUMENTS, key=len, reverse=True)))
+
+
+@contextmanager
+def in_sql_words(where: Location, places: Mapping[str, Location]) -> Iterator[None]:
+    """Say the errors that leave the block in SQL's words. They are about the statement at `where`, or one of its clauses."""
+    try:
+        yield
+    except LakeletError as error:
+        named = _ARGUMENT.search(error.what)
+        stem = named[0].partition("=")[0].rstrip("*") if named else ""
+        place = next((place for name, place in places.items() if stem and name.startswith(stem)), where)
+        what, todo = (None if text is None else _ARGUMENT.sub(lambda m: _CLAUSES_OF_ARGUMENTS[m[0]], text) for text in (error.what, error.todo))
+        raise LakeletError(error.code, str(what), where=place, why=error.why, todo=todo, nearest=error.nearest) from None
