@@ -1,9 +1,20 @@
-"""x"""
+"""The names of `import dlt` (`DLT`) and of `from pyspark import pipelines as dp` (`DP`), and their modules.
+
+Declaring does nothing but declare: a decorator checks its arguments, records a frozen value in the active registry and returns a callable
+that still is the user's function. Lakelet does not own the name `dlt`: another project does, and Databricks ships a stub under it. So the
+modules are put in place for a while and taken away again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.patching import Patch, patched_with
 from lakelet.language.change_flows import (
     apply_changes,
     apply_changes_from_snapshot,
@@ -16,12 +27,6 @@ from lakelet.language.expectations import expect, expect_all, expect_all_or_drop
 from lakelet.language.flows import append_flow, append_flow_into, replace_flow, update_flow
 from lakelet.language.reads import enable_local_execution, read, read_stream
 from lakelet.language.sinks import create_sink, foreach_batch_sink
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from types import ModuleType
-from lakelet.base.errors import LakeletError
-from lakelet.base.patching import Patch, patched_with
 
 _SHARED: Mapping[str, Any] = {
     "append_flow": append_flow,
@@ -59,7 +64,6 @@ DLT: Mapping[str, Any] = {**_SHARED, "table": table, "create_table": create_tabl
 DP: Mapping[str, Any] = {**_SHARED, "table": streaming_table, "create_table": create_streaming_table, "append_flow": append_flow_into}
 """Names of `from pyspark import pipelines as dp`; `table` is a streaming table if its query streams, else a materialized view;
 `create_table` is a plain function."""
-
 
 
 # ------------------------------------------------------------------------------------------------------------- modules

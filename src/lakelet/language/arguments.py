@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.text import option_text
-from lakelet.language.unsupported import unsupported
-import re
-from collections.abc import Sequence
-from lakelet.base.errors import Location
 from lakelet.base.names import split_name
+from lakelet.base.text import option_text
 from lakelet.language.model import ColumnPath
 from lakelet.language.sql_text.spark_words import in_words_of_spark, written_text
+from lakelet.language.unsupported import unsupported
+
 
 def invalid(what: str, where: Location, todo: str | None = None) -> LakeletError:
     """Return the error for an argument of user code, to be raised."""
@@ -47,7 +47,6 @@ def refuse_given(where: Location, **given: Any) -> None:
     for name, value in given.items():
         if value is not None and not (isinstance(value, bool | str | list | tuple | dict) and not value):  # a Column has no truth
             unsupported(f"the argument {name}", where)
-
 
 
 # -------------------------------------------------------------------- arguments that name columns or compute with them

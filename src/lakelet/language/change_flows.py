@@ -14,8 +14,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.user_code import call_user_code, is_library
 from lakelet.language.argument_types import Columns, Expression, ScdType, Snapshots
-from lakelet.language.arguments import invalid
-from lakelet.language.column_arguments import columns, expression, plain_column
+from lakelet.language.arguments import columns, expression, invalid, plain_column
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
 from lakelet.language.registry import active_reader, active_registry
 

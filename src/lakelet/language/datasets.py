@@ -13,9 +13,9 @@ from lakelet.language.argument_types import Columns, Expression, F, Rules, Schem
 from lakelet.language.arguments import invalid, settings, text, texts
 from lakelet.language.decorated import PENDING, check_no_parameters, function_name, unwrapped, wrapper
 from lakelet.language.expectations import rules_of
+from lakelet.language.flows import replacement
 from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import active_registry
-from lakelet.language.replacing import replacement
 from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql_text.tokens import may_have
 from lakelet.language.unsupported import STRICT_POLICY, unsupported

@@ -1,31 +1,28 @@
-"""x"""
+"""Checks of all declarations of a pipeline, once its source files are loaded, and the columns that their tables compute.
+
+Declarations go in; errors, notices, and declarations whose flows return computed columns come out. `targets` checks which flows may write
+to which targets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.config import delta_properties
-from lakelet.config.properties import QUARANTINE, examine, look_up, switch
-from lakelet.language.model import Dataset, Definitions, Kind
-from lakelet.language.registry import Registry
-from collections.abc import Iterator
-from dataclasses import replace
-from lakelet.base.errors import LakeletError
-from lakelet.language.model import Dataset, Definitions, Flow
-from lakelet.language.sql.inpython import computing
-from lakelet.language.model import Definitions
-from lakelet.language.registry import Notice
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from lakelet.base.errors import LakeletError, Location
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
+from lakelet.config import delta_properties
+from lakelet.config.properties import QUARANTINE, examine, look_up, switch
 from lakelet.files.reads import module_names
 from lakelet.language.lost import root_name
+from lakelet.language.model import Dataset, Definitions, Flow, Kind
 from lakelet.language.notebook import PYTHON, read_source
-
+from lakelet.language.registry import Notice, Registry
+from lakelet.language.sql.inpython import computing
 
 # --------------------------------------------------------------------- settings and table properties (RE-20, TP-10 ff)
 
@@ -110,7 +107,6 @@ def _all_settings(definitions: Definitions) -> Iterator[tuple[Mapping[str, str],
         yield flow.spark_conf, flow.where, str(flow.target)
 
 
-
 # -------------------------------------------------------------------------------------------- computed columns (DS-22)
 
 
@@ -160,7 +156,6 @@ def _flow_with_computed(flow: Flow, table: Dataset | None) -> Flow:
     return replace(flow, query=computing(flow.query, table.computed, flow.where))
 
 
-
 # --------------------------------------------------------------------------------------------- flows that replace rows
 
 
@@ -190,7 +185,6 @@ def replacing_notices(found: Definitions) -> Iterator[Notice]:
         target = datasets.get(flow.target.key)
         if flow.replaces is not None and not flow.replaces.streams and target is not None and target.expectations:
             yield Notice(f"{target.name} has rules and a REPLACE WHERE flow: they count here, Databricks refuses them", target.where)
-
 
 
 # ------------------------------------------------------------------------------------- functions that nothing declares

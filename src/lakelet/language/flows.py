@@ -1,13 +1,14 @@
-"""x"""
+"""Decorators that declare flows of their own, and those whose rows replace others (docs/semantics/replacing.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location, function_location
-from lakelet.language.argument_types import F, Settings
-from lakelet.language.arguments import invalid, refuse_given, settings, text
+from lakelet.language.argument_types import Columns, Expression, F, Settings
+from lakelet.language.arguments import columns, expression, invalid, refuse_given, settings, text
 from lakelet.language.decorated import (
     BOUND,
     NO_RULES,
@@ -21,12 +22,7 @@ from lakelet.language.decorated import (
 )
 from lakelet.language.model import Flow, Replacement
 from lakelet.language.registry import active_registry
-from collections.abc import Callable, Sequence
-from lakelet.base.locations import caller_location
-from lakelet.language.argument_types import Columns, Expression, F, Settings
-from lakelet.language.arguments import invalid
-from lakelet.language.column_arguments import columns, expression
-from lakelet.language.model import Replacement
+
 
 def append_flow(
     name: str | None = None,
@@ -138,7 +134,6 @@ def _without_rules(function: F) -> F:
     found = wrapper(function)
     setattr(found, RULELESS, True)
     return found  # type: ignore[return-value]
-
 
 
 # --------------------------------------------------------------------------------------------- flows that replace rows

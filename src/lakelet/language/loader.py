@@ -25,18 +25,22 @@ from lakelet.base.user_code import class_and_text, is_library, original_error, u
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
 from lakelet.language import api
-from lakelet.language.computed import computed_problems, with_computed
+from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import Injected
 from lakelet.language.dbutils.files import Locate
-from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.declaration_checks import (
+    check_properties,
+    computed_problems,
+    replacing_notices,
+    replacing_problems,
+    undeclared,
+    with_computed,
+)
 from lakelet.language.import_paths import ImportPath
 from lakelet.language.lost import Lost, LostPart, lost_declaration, lost_python, lost_sql
 from lakelet.language.model import Definitions, Kind
 from lakelet.language.notebook import SQL, LeftOut, Source, Sources, read_source
-from lakelet.language.property_notices import check_properties
 from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
-from lakelet.language.replacing_checks import replacing_notices, replacing_problems
-from lakelet.language.undeclared import undeclared
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, all_quoted
 from lakelet.base.patching import patched_with
-from lakelet.language.computed import with_computed
+from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import Injected
-from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.declaration_checks import with_computed
 from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import Sources

@@ -1,11 +1,17 @@
-"""x"""
+"""Declares what the SQL text of one source says into the active registry.
+
+Errors of checks that it shares with Python name clauses of SQL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
@@ -24,10 +30,6 @@ from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Frag
 from lakelet.language.sql_text.json_paths import json_paths, parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken, adjacent
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from lakelet.base.errors import LakeletError, Location
 
 _STREAM = Wanted(
     True, "a streaming table needs a stream; this query reads everything as a batch", "Write STREAM before what it reads: FROM STREAM name."
@@ -342,7 +344,6 @@ def _arguments(found: Changes) -> ChangeArguments:
     return ChangeArguments(**{**given, **texts, "source": found.source.text})
 
 
-
 # -------------------------------------------------------------------------------------------------------------- errors
 
 
@@ -379,5 +380,7 @@ def in_sql_words(where: Location, places: Mapping[str, Location]) -> Iterator[No
         named = _ARGUMENT.search(error.what)
         stem = named[0].partition("=")[0].rstrip("*") if named else ""
         place = next((place for name, place in places.items() if stem and name.startswith(stem)), where)
-        what, todo = (None if text is None else _ARGUMENT.sub(lambda m: _CLAUSES_OF_ARGUMENTS[m[0]], text) for text in (error.what, error.todo))
+        what, todo = (
+            None if text is None else _ARGUMENT.sub(lambda m: _CLAUSES_OF_ARGUMENTS[m[0]], text) for text in (error.what, error.todo)
+        )
         raise LakeletError(error.code, str(what), where=place, why=error.why, todo=todo, nearest=error.nearest) from None

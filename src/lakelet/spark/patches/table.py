@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from lakelet.autoloader.patches import STAND_ALONE
 from lakelet.base.patching import Patch
 from lakelet.files.reads import UNHEARD
-from lakelet.language.dlt_modules import MODULES
+from lakelet.language.api import MODULES
 from lakelet.spark.patches import created_tables as written
 from lakelet.spark.patches import owners
 from lakelet.spark.patches import paths as on_path
