@@ -82,7 +82,7 @@ def _reason_against_quarantine(dataset: Dataset, definitions: Definitions) -> tu
         what = f"{QUARANTINE} is set for the target of change flows, whose rows are made of several events"
         return what, "Drop the events in a streaming table with a quarantine, and let the change flow read that."
     if any(flow.replaces is not None for flow in flows):
-        what = f"{QUARANTINE} is set for a table whose flow replaces its rows, so that one row could be held again and again"
+        what = f"{QUARANTINE} is set for a table whose flow replaces its rows, so that one row could be kept again and again"
         return what, "Drop the rows in a table with a quarantine, and let the flow read that."
     same = next((other for other in definitions.datasets if other.name.key == dataset.quarantine.key), None)
     if same is not None:
@@ -201,7 +201,7 @@ def undeclared(files: Sequence[Path]) -> Iterator[Notice]:
     """A notice for each function that takes nothing, returns a query, has no decorator and is named nowhere else.
 
     A name under which a table is read is no other use of the function: its reader misses the table.
-    Looked at are the sources, and the modules that lie beside them in their folders.
+    The sources are checked, and the modules beside them in their folders.
     """
     texts = dict(_source_texts(files))
     whole = _READ_BY_NAME.sub("", "\n".join(texts.values()))
@@ -239,4 +239,4 @@ def _returns_query(function: ast.FunctionDef) -> bool:
 
 def _notice_text(name: str, text: str) -> str:
     decorator = "@dp.materialized_view" if re.search(r"\bdp\b", text) else "@dlt.table"
-    return f"{name}() returns a query, and nothing declares or calls it: write {decorator} above it if it is to be a table"
+    return f"{name}() returns a query, and nothing declares or calls it: write {decorator} above it to make it a table"

@@ -157,7 +157,7 @@ def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], 
 
 
 def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> None:
-    """Run one file as `__main__`, as hosted source files are; collect what goes wrong."""
+    """Run one file as `__main__`, as Databricks runs source files; collect what goes wrong."""
     imports.source = file
     try:
         with user_code_block():

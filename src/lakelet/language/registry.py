@@ -151,7 +151,7 @@ class Registry:
     def definitions(self, *, complete: bool = True) -> Definitions:
         """Return the declarations, the first of each name, after the checks that need all files. Problems are added to `errors`.
 
-        What seems to be missing and may stand in a lost part is not reported; without `complete` nothing that seems to be missing.
+        What seems to be missing and may be in a part that did not run is not reported; without `complete` nothing that seems to be missing.
         """
         result, lost = self._numbered(0), self.lost if complete else ANYTHING
         self.errors += target_problems(result, lost)

@@ -152,7 +152,7 @@ def _schedule(cursor: Cursor, remarks: list[Remark], found: dict[str, Any], kind
 
 
 def _policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) -> bool:
-    """Whether the view is to be computed as a whole each time."""
+    """Whether each update computes the view as a whole."""
     if kind is not Kind.MATERIALIZED_VIEW:
         raise cursor.error("REFRESH POLICY belongs to materialized views", where=where, todo="Leave it out.")
     if cursor.skip("INCREMENTAL"):

@@ -1,4 +1,4 @@
-"""A reading position in the words of one statement: looks for keywords, takes names and fragments, says what it expected."""
+"""A reading position in the words of one statement: checks keywords, takes names and fragments, reports what it expected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cursor:
         self.words = _tokens(statement)
         self.at = 0
 
-    # ------------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------------ what is next
 
     @property
     def ended(self) -> bool:

@@ -312,7 +312,7 @@ def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
 
 
 def _wanted_of_flow(found: CreateDataset | CreateFlow, otherwise: Wanted | None) -> Wanted | None:
-    """Whether the query of a flow is to be a stream; `otherwise`: of one that appends what it reads."""
+    """Whether the query of a flow must be a stream; `otherwise`: of one that appends what it reads."""
     if found.replaces is not None:
         return _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
     return _APPEND_ONCE if found.once else otherwise

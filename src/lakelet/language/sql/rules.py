@@ -19,7 +19,7 @@ from lakelet.language.sql_text.tokens import OpenToken, Token, edited, name_end,
 
 @dataclass(frozen=True)
 class QueryColumns:
-    """What a query returns, as far as its text tells.
+    """What a query returns, as far as its text shows.
 
     `by_path`: lower-case dotted source of a column → its name; `names`: all names, lower case; `open`: aliases of tables all of whose
     columns are returned under their own names.

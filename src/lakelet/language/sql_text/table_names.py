@@ -253,7 +253,7 @@ class _Above:
 class _Walk:
     """One walk over a parsed plan, its subqueries and its common table expressions.
 
-    `functions`: calls to tell of, and not to enter. `args`: the values of the text's named parameters.
+    `functions`: calls to report, and not to enter. `args`: the values of the text's named parameters.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class _Walk:
 
     @cached_property
     def tokens(self) -> Sequence[Token]:
-        """The text's tokens. Looked at only where a node does not say where its parts stand: most texts need none, nor sqlglot."""
+        """The text's tokens, read only where a node does not say where its parts stand: most texts need none, nor sqlglot."""
         return plain_tokens(self.text)
 
     def index(self, position: int) -> int:

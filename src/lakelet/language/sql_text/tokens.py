@@ -80,7 +80,7 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
-@functools.lru_cache(maxsize=32)  # a statement is looked at for its parameters, its clauses and its paths
+@functools.lru_cache(maxsize=32)  # a statement is read for its parameters, its clauses and its paths
 def all_tokens(text: str) -> tuple[Token, ...]:
     """The tokens with comments, in order. What does not end is the last one; its `value` is what opens it: a quote, `/*`, or `$tag$`."""
     return tuple(_scanned(text))
@@ -148,7 +148,7 @@ def begins_with(text: str, words: Collection[str]) -> bool:
 
 
 def may_have(text: str, words: Iterable[str]) -> bool:
-    """Whether the text has one of these words anywhere, also inside strings: where it has none, no token has to be looked at."""
+    """Whether the text has one of these words anywhere, also inside strings: where it has none, no token has to be read."""
     return re.search(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)", text, re.IGNORECASE) is not None
 
 

@@ -121,7 +121,7 @@ class ForkServer:
         os.close(self._waker)
 
     def _reap(self) -> None:
-        """Tell the clients of processes that have ended how they ended."""
+        """Send to the clients of ended processes their exit codes."""
         while True:
             try:
                 number, status = os.waitpid(-1, os.WNOHANG)
@@ -193,7 +193,7 @@ def become(process: Process) -> None:
 
 
 def _python_path(environment: Mapping[str, str]) -> list[str]:
-    """The entries of PYTHONPATH, but for Spark's own archives: they hold the pyspark that is imported already, and looking costs time."""
+    """The entries of PYTHONPATH, but for Spark's own archives: they hold the pyspark that is imported already, and a search costs time."""
     spark = environment.get("SPARK_HOME")
     paths = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     return [path for path in paths if not (spark and path.startswith(spark + os.sep))]

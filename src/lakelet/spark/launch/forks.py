@@ -65,7 +65,7 @@ def _start_when_asked(listener: socket.socket, woken: int) -> None:
     select.select([listener.fileno(), woken], [], [])
     os.close(woken)
     number = listener.fileno()
-    # The server's standard input stays open as long as this process lives; its end tells the server to go.
+    # The server's standard input stays open as long as this process lives; its end makes the server end.
     server = subprocess.Popen(
         [sys.executable, "-m", "lakelet.spark.launch.fork_server", str(number)],
         stdin=subprocess.PIPE,

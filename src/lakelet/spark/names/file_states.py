@@ -33,7 +33,7 @@ STATES = StructType(
 )
 """Columns of `cloud_files_state`."""
 
-_CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<generation>\d+(?:r\d+)?(?:-[0-9a-f]{8})?)/?")
+_CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<epoch>\d+(?:r\d+)?(?:-[0-9a-f]{8})?)/?")
 
 
 def dataset_states(storage: Storage, name: TableName) -> pa.Table:
@@ -98,7 +98,7 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
     if (folder / "ledger").is_dir():
         return _joined([_states(folder, None, "0", None)])
     match = _CHECKPOINT.fullmatch(str(folder))
-    sources = any_path(match["root"]) / "autoloader" / match["flow"] / match["generation"].split("-")[0] if match else folder
+    sources = any_path(match["root"]) / "autoloader" / match["flow"] / match["epoch"].split("-")[0] if match else folder
     if match is None or not sources.is_dir():
         raise LakeletError(
             "CF_STATE_INVALID_CHECKPOINT_PATH",

@@ -103,8 +103,8 @@ class Growth:
         Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN for a schema log that cannot be read.
         """
         found = self.found()
-        growing = [column for column in columns if column.grows and column.location in found]
-        changes = [change for column in growing if (change := column.store(found[column.location])) is not None]
+        to_store = [column for column in columns if column.grows and column.location in found]
+        changes = [change for column in to_store if (change := column.store(found[column.location])) is not None]
         self.changes += changes
         return bool(changes)
 
@@ -126,9 +126,9 @@ def _udf_of(column: JsonColumn, types: Any, start: str) -> Any:
     def parsed(texts: pa.Array) -> pa.Array:
         return parser(texts)
 
-    made: Any = arrow_udf(parsed, column.public)  # type: ignore[call-overload]  # its hints know no structs
-    made._name = "from_json"
-    return made
+    udf: Any = arrow_udf(parsed, column.public)  # type: ignore[call-overload]  # its hints know no structs
+    udf._name = "from_json"
+    return udf
 
 
 def is_inferring(schema: Any, options: Mapping[str, Any] | None) -> bool:
@@ -144,19 +144,19 @@ def call_of(spark: SparkSession, options: Mapping[str, Any], argument: str) -> J
 # ----------------------------------------------------------------------------------------------------------------- SQL
 
 
-def in_text(text: str, spark: SparkSession, run: Callable[[str], DataFrame], made: Callable[[Mapping[str, Any], str], Any]) -> str:
+def in_text(text: str, spark: SparkSession, run: Callable[[str], DataFrame], udf_of: Callable[[Mapping[str, Any], str], Any]) -> str:
     """SQL text with a function of the session instead of each call with an inferred schema.
 
     Args:
         run: runs a query; the options of a call may be any constant expression.
-        made: options of a call and the text of its column → the UDF that it becomes.
+        udf_of: options of a call and the text of its column → the UDF that it becomes.
     """
     if not may_have(text, [KEY]) or not may_have(text, ["from_json"]):
         return text
     while calls := list(_inferring_calls(text)):
         start, stop, argument, options = calls[-1]  # no other call is inside
         (given,) = evaluated(run)([options])
-        function = made({} if given is None else given, argument)
+        function = udf_of({} if given is None else given, argument)
         name = f"__lakelet_from_json_{crc32(repr(given).encode()):08x}"
         spark.udf.register(name, function)
         text = edited(text, [(start, stop, f"{name}({argument})")])

@@ -68,7 +68,7 @@ def described_dataset(text: str, catalog: Catalog) -> tuple[Dataset, str] | None
 
 
 def description_of(spark: SparkSession, dataset: Dataset, kind: str, run: Callable[[str], DataFrame]) -> DataFrame:
-    """The rows of `DESCRIBE` HISTORY or DETAIL; none of a table that is not made yet. `run`: what `spark.sql` does with a text."""
+    """The rows of `DESCRIBE` HISTORY or DETAIL; none of a table that does not exist yet. `run`: what `spark.sql` does with a text."""
     path = stored_tables().path(dataset.name)
     return spark.createDataFrame([], _DESCRIPTION_COLUMNS[kind]) if path is None else run(f"DESCRIBE {kind} delta.{quoted(path)}")
 

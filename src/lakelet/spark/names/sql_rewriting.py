@@ -94,7 +94,7 @@ def _unknown_function(parts: Sequence[str]) -> LakeletError:
     return LakeletError(
         "QUERY_FAILED_ANALYSIS",
         f"the query calls the function {'.'.join(parts)}, which is not on this machine",
-        why="It belongs to a catalog of the hosted service.",
+        why="It belongs to a catalog on Databricks.",
         todo="A Python source file of its own can give the pipeline one of the same last name: "
         f'spark.udf.register("{parts[-1]}", function, "string")',
     )
@@ -171,9 +171,9 @@ class ColumnPrefixes:
         return {last: sorted(keys) for last, keys in tables.items() if len(keys) > 1}
 
     def _apart(self, shared: Mapping[str, Sequence[str]], with_aliases: Callable[[Alias], Edits], run: Callable[[str], T]) -> T:
-        """Run a query with tables of one name in several schemas, told apart by the full names before their columns.
+        """Run a query with tables of one name in several schemas, which the full names before their columns make distinct.
 
-        Within a subquery `orders.id` is a column of the nearest FROM, and which one that is is not known here: where a column has the
+        Within a subquery `orders.id` is a column of the nearest FROM, and it is not known here which one: where a column has the
         last name of such tables alone before it, the query is refused with QUERY_FAILED_ANALYSIS.
         """
 

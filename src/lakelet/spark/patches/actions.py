@@ -29,7 +29,7 @@ class ActionWatcher(Protocol):
     """A reader that is notified of actions."""
 
     def on_action(self, action: str, frame: DataFrame, where: Location) -> bool:
-        """User code is about to call `action` on `frame`; whether it is to be done. May raise."""
+        """User code is about to call `action` on `frame`; whether to do it. May raise."""
 
     def on_look(self) -> None:
         """User code reads data in a way that is not observed further."""
@@ -37,7 +37,7 @@ class ActionWatcher(Protocol):
 
 @around("analysis is notified of actions in functions")
 def reported(call: Call, rest: Rest) -> Any:
-    """Notify the active reader, which may say that the action is not to be done."""
+    """Notify the active reader, which may say not to do it."""
     if _is_inside_an_action():
         return rest(call)
     reader, frame = _watcher(by_lakelet=call.by_lakelet), call.target if call.method != "pivot" else _frame_evaluated_by_pivot(call)

@@ -108,14 +108,14 @@ def inferred(call: Call) -> Call:
     reader = active_reader()
     if not isinstance(reader, TableReader):
         return call
-    sql, made = call.update.sql, reader.inferred_json
-    return with_texts(call, [in_text(text, reader.spark, sql, made) if isinstance(text, str) else text for text in texts_of(call)])
+    sql, udf_of = call.update.sql, reader.inferred_json
+    return with_texts(call, [in_text(text, reader.spark, sql, udf_of) if isinstance(text, str) else text for text in texts_of(call)])
 
 
 # --------------------------------------------------------------------------------- groupings of one data frame (LG-27)
 
 
-@around("columns of two groupings of one frame are told apart in joins, as in the sessions of serverless pipelines")
+@around("columns of two groupings of one frame are distinct in joins, as in the sessions of serverless pipelines")
 def own_columns(call: Call, rest: Rest) -> DataFrame:
     """Give the result of a grouping columns of its own, in the mode of `OWN_COLUMNS`.
 

@@ -103,7 +103,7 @@ def _option_value(owner: Any, key: str, value: Any) -> Any:
     """Return the path of an option as a path of this machine.
 
     A stream reader may still become one of cloudFiles, which reads other schemes than Spark. A stream writer that is never started
-    writes nowhere: its paths are looked at when it starts.
+    writes nowhere: its paths are checked when it starts.
     """
     if not isinstance(value, str):
         return value
