@@ -36,7 +36,7 @@ class ActionWatcher(Protocol):
 
 
 @around("analysis is notified of actions in functions")
-def reported(call: Call, rest: Rest) -> Any:
+def report_action(call: Call, rest: Rest) -> Any:
     """Notify the active reader, which may say not to do it."""
     if _is_inside_an_action():
         return rest(call)
@@ -56,7 +56,7 @@ def _frame_evaluated_by_pivot(call: Call) -> DataFrame | None:
 
 
 @before("a dataset's function may not write")
-def refused(call: Call) -> Call:
+def refuse_write(call: Call) -> Call:
     """Refuse a call of a dataset's function that writes. Raises ACTION_IN_FUNCTION."""
     if _is_inside_an_action() or _watcher(by_lakelet=call.by_lakelet) is None:
         return call
@@ -135,7 +135,7 @@ _NOTED_WHY = "an update with nothing to do runs without Spark only where everyth
 
 
 @before(_NOTED_WHY)
-def noted(call: Call) -> Call:
+def note_call(call: Call) -> Call:
     """Note a call of user code, wherever it stands."""
     if not call.by_lakelet and not call.by_pyspark:
         note_doubt(f"{caller_location()} calls {call.method}")
@@ -143,11 +143,11 @@ def noted(call: Call) -> Call:
 
 
 @before(_NOTED_WHY)
-def noted_outside(call: Call) -> Call:
+def note_top_level_call(call: Call) -> Call:
     """Note a call of user code at the top level of a file; functions of datasets describe queries by it."""
     if active_reader() is None and not call.by_lakelet and not call.by_pyspark:
         note_doubt(f"{caller_location()} calls {call.method}")
     return call
 
 
-__all__ = ["ASKING", "RDD", "WRITING", "ActionWatcher", "noted", "noted_outside", "refused", "reported"]
+__all__ = ["ASKING", "RDD", "WRITING", "ActionWatcher", "note_call", "note_top_level_call", "refuse_write", "report_action"]

@@ -285,7 +285,7 @@ _WRITING_WHY = "tables of the pipeline and from outside (--table) are written to
 
 
 @around(_WRITING_WHY)
-def saved(call: Call, rest: Rest) -> Any:
+def save_by_name(call: Call, rest: Rest) -> Any:
     """`saveAsTable`: save in the folder of the table that the name means."""
     writer, given = call.target, call.get
     target = _target_of_call(writer._spark, given("name"), creating=True)
@@ -307,25 +307,25 @@ def _with_target(call: Call, parameter: str, *, creating: bool = False) -> Call:
 
 
 @before(_WRITING_WHY)
-def created(call: Call) -> Call:
+def name_created_table(call: Call) -> Call:
     """`writeTo`: the table that the name means, which may not exist yet."""
     return _with_target(call, "table", creating=True)
 
 
 @before(_WRITING_WHY)
-def merged(call: Call) -> Call:
+def name_merged_table(call: Call) -> Call:
     """`mergeInto`: the table that the name means."""
     return _with_target(call, "table")
 
 
 @before(_WRITING_WHY)
-def inserted(call: Call) -> Call:
+def name_inserted_table(call: Call) -> Call:
     """`insertInto`: the table that the name means."""
     return _with_target(call, "tableName")
 
 
 @around("datasets, --table and tables that code created have names")
-def of_name(call: Call, rest: Rest) -> Any:
+def open_delta_table(call: Call, rest: Rest) -> Any:
     """`DeltaTable.forName`: the table that the name means; a dataset of the pipeline can only be read."""
     reader, spark, name = active_reader(), call.get("sparkSession"), call.get("tableOrViewName")
     opened = getattr(reader, "own_table", None)  # handlers of sinks read and write tables beside the pipeline
@@ -339,12 +339,12 @@ __all__ = [
     "Args",
     "ReadOnlyDeltaTable",
     "Target",
-    "created",
-    "inserted",
-    "merged",
-    "of_name",
+    "name_created_table",
+    "name_inserted_table",
+    "name_merged_table",
+    "open_delta_table",
     "path_to_write",
-    "saved",
+    "save_by_name",
     "sql_outside",
     "target_of",
     "with_target",

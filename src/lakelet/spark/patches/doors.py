@@ -1,8 +1,9 @@
 """One front door per method of pyspark: the method is replaced once, and what happens behind it is a list of steps.
 
-    sql:  noted_outside → functions → listed → parameters → frames → names → text_paths → the method of pyspark
+    sql:  note_top_level_call → register_functions → answer_listing → name_parameters → name_frames → resolve_names
+          → convert_text_paths → the method of pyspark
 
-A step looks at a call and may change its arguments, or it stands around the rest: it may call the rest several times, or answer itself.
+A step gets a call and may change its arguments, or it stands around the rest: it may call the rest several times, or answer itself.
 `table` shows all doors with their steps. Nothing here needs Spark.
 """
 

@@ -46,7 +46,7 @@ def with_texts(call: Call, texts: Sequence[Any]) -> Call:
 
 
 @around("names in subqueries of conditions mean the pipeline's tables, as those in spark.sql do")
-def subqueries(call: Call, rest: Rest) -> Any:
+def resolve_subqueries(call: Call, rest: Rest) -> Any:
     """Go on with views instead of the tables that the texts name, while a dataset's function runs."""
     reader, head = active_reader(), _CONDITION_HEAD if call.method == "filter" else _ITEM_HEAD
 
@@ -64,7 +64,7 @@ def subqueries(call: Call, rest: Rest) -> Any:
 
 
 @around("Databricks takes paths into JSON text (raw:a.b), Spark into VARIANT only")
-def text_paths(call: Call, rest: Rest) -> Any:
+def convert_text_paths(call: Call, rest: Rest) -> Any:
     """Try a text as it is; where Spark refuses a path into text, go on with the call that Spark has for it.
 
     A column of `F.expr` has no query that could be tried: its path is replaced in the mode of `TEXT_PATHS`.
@@ -103,7 +103,7 @@ def from_json(call: Call, rest: Rest) -> Any:
 
 
 @before(_INFERRED_WHY)
-def inferred(call: Call) -> Call:
+def infer_json_schemas(call: Call) -> Call:
     """Put functions of the session in the place of such calls in SQL text."""
     reader = active_reader()
     if not isinstance(reader, TableReader):
@@ -116,7 +116,7 @@ def inferred(call: Call) -> Call:
 
 
 @around("columns of two groupings of one frame are distinct in joins, as in the sessions of serverless pipelines")
-def own_columns(call: Call, rest: Rest) -> DataFrame:
+def give_own_columns(call: Call, rest: Rest) -> DataFrame:
     """Give the result of a grouping columns of its own, in the mode of `OWN_COLUMNS`.
 
     `a` and `b`, two groupings of one frame, share the column of the key: Spark cannot tell `a.key` from `b.key` once both are joined.
@@ -128,4 +128,4 @@ def own_columns(call: Call, rest: Rest) -> DataFrame:
     return frame.select(*(F.col(quoted(name)).alias(name) for name in names))
 
 
-__all__ = ["from_json", "inferred", "own_columns", "subqueries", "text_paths", "texts_of", "with_texts"]
+__all__ = ["convert_text_paths", "from_json", "give_own_columns", "infer_json_schemas", "resolve_subqueries", "texts_of", "with_texts"]

@@ -178,7 +178,7 @@ _ALL_NAMES = tuple(name for names in _REGISTERED for name in names)
 
 
 @before("Spark has no secrets, no groups of users, no schema of many JSON texts, and other names of catalog and schema")
-def functions(call: Call) -> Call:
+def register_functions(call: Call) -> Call:
     """Register the functions that the texts of a call name."""
     session = call.target if isinstance(call.target, SparkSession) else call.update
     for text in _texts(call):
@@ -207,7 +207,7 @@ __all__ = [
     "GROUP_FUNCTIONS",
     "SCHEMA_OF_JSON_AGG",
     "SECRET_FUNCTIONS",
-    "functions",
+    "register_functions",
     "register_groups",
     "register_json_schemas",
     "register_other_names",

@@ -96,7 +96,7 @@ _REFUSED_TYPES = ("FIELD_DATA_TYPE_UNACCEPTABLE", "FIELD_DATA_TYPE_UNACCEPTABLE_
 
 
 @around("Spark Connect converts values that a session refuses")
-def converted(call: Call, rest: Rest) -> Any:
+def convert_rows(call: Call, rest: Rest) -> Any:
     """Create the data frame; values that are refused are converted: an `int` for a DOUBLE column, a number for a STRING column.
 
     Spark's own pipeline tool and serverless compute of Databricks run on Spark Connect, which converts values with Arrow; a session in this
@@ -148,4 +148,4 @@ DISPLAY: tuple[Patch, ...] = (
 )
 """Patches that give data frames the method `display`."""
 
-__all__ = ["CALL_SITES", "DISPLAY", "REPORTED_LINES", "SESSION", "converted"]
+__all__ = ["CALL_SITES", "DISPLAY", "REPORTED_LINES", "SESSION", "convert_rows"]

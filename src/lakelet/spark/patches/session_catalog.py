@@ -82,7 +82,7 @@ _LISTING_WHY = "Spark's catalog has other names than the pipeline's, and none wi
 
 
 @around(_LISTING_WHY)
-def listed(call: Call, rest: Rest) -> DataFrame:
+def answer_listing(call: Call, rest: Rest) -> DataFrame:
     """Answer a statement that lists catalogs, schemas or tables."""
     asked = shown(call.get("sqlQuery"))
     found = _rows_of_listing(call.target, asked) if asked is not None else None
@@ -159,13 +159,13 @@ _CURRENT_WHY = "Spark has no catalog and schema of the pipeline's names, and wou
 
 
 @before(_CURRENT_WHY)
-def current_names(call: Call) -> Call:
+def use_current_names(call: Call) -> Call:
     """Register the functions before a column calls one of them."""
     register_current_names(call.update)
     return call
 
 
 @around(_CURRENT_WHY)
-def current_name(call: Call, rest: Rest) -> str:
+def answer_current_name(call: Call, rest: Rest) -> str:
     """Answer what the session catalog is asked for."""
     return _current_names(call.update)[_CATALOG if call.method == "currentCatalog" else _SCHEMAS[0]]
