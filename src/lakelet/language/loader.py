@@ -93,7 +93,7 @@ def loaded(
     registry = Registry(namespace)
     registry.notices += remarks
     before = set(sys.modules)
-    tools = Injected(injected, note=_noting(registry), parameters=parameters or {}, locate=locate)
+    tools = Injected(injected, note=_notice_recorder(registry), parameters=parameters or {}, locate=locate)
     imports = ImportPath(import_roots, files)
     with dlt_modules(), tools.importable(), imports.installed():
         try:
@@ -101,28 +101,28 @@ def loaded(
             with recording(registry), tools.while_loading(), closing(found) as sources:
                 for number, file in enumerate(files):
                     report("Loading files", number, len(files))
-                    _run(file, sources, registry, imports)
+                    _run_source_file(file, sources, registry, imports)
             definitions, others = with_computed(registry.definitions()), tuple(map(with_computed, registry.others()))
             registry.errors += [*computed_problems(definitions), *replacing_problems(definitions)]
             registry.notices += [*replacing_notices(definitions), *undeclared(files)]
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
-                registry.errors.append(_empty(files, registry.notices))
+                registry.errors.append(_no_datasets(files, registry.notices))
             yield Loaded(
                 definitions,
                 tuple(registry.notices),
-                _helpers(before, imports.folders()),
+                _imported_helpers(before, imports.folders()),
                 distinct(registry.errors),
                 registry.lost,
                 others,
                 registry.duplicates(),
             )
         finally:
-            for module in _helpers(before, imports.folders()):
+            for module in _imported_helpers(before, imports.folders()):
                 sys.modules.pop(module.__name__, None)
 
 
-def _noting(registry: Registry) -> Callable[[Notice], None]:
+def _notice_recorder(registry: Registry) -> Callable[[Notice], None]:
     """Where the injected names leave their notices: with the flow whose function runs, else with those of loading."""
 
     def note(notice: Notice) -> None:
@@ -132,7 +132,7 @@ def _noting(registry: Registry) -> Callable[[Notice], None]:
     return note
 
 
-def _empty(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletError:
+def _no_datasets(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletError:
     """The error for sources without a table; what was left out of them may be the reason."""
     shown = [display_path(str(file)) for file in files]
     looked = "looked at " + ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
@@ -156,7 +156,7 @@ def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], 
     return declare
 
 
-def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> None:
+def _run_source_file(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> None:
     """Run one file as `__main__`, as Databricks runs source files; collect what goes wrong."""
     imports.source = file
     try:
@@ -217,8 +217,8 @@ def _error_of(raised: Exception, file: Path, imports: ImportPath) -> LakeletErro
         or LakeletError(
             "SOURCE_FAILED",
             f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
-            nearest=_nearest(cause),
-            todo=_lying_elsewhere(cause, imports) or _hint(cause),
+            nearest=_nearest_modules(cause),
+            todo=_lying_elsewhere(cause, imports) or _import_hint(cause),
         )
     )
     failed.where = failed.where or innermost_location(cause) or Location(display_path(str(file)), 1)
@@ -254,7 +254,7 @@ def _lying_elsewhere(error: BaseException, imports: ImportPath) -> str | None:
     return f"The project has {shown}: put that folder on the path, sys.path.append({folder!r}), or make it the root_path of the pipeline."
 
 
-def _hint(error: BaseException) -> str:
+def _import_hint(error: BaseException) -> str:
     if remedy := import_remedy(error) or name_remedy(error):
         return remedy
     if hint := python_path_hint(error):
@@ -298,7 +298,7 @@ _UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argum
 _NOT_IN_MODULE = re.compile(r"(?:cannot import name|module '[\w.]+' has no attribute) '(?P<name>\w+)'")
 
 
-def _nearest(error: BaseException) -> tuple[str, ...]:
+def _nearest_modules(error: BaseException) -> tuple[str, ...]:
     """Names of the language close to one that it does not have."""
     text = str(error)
     if match := _NOT_IN_MODULE.search(text):
@@ -309,7 +309,7 @@ def _nearest(error: BaseException) -> tuple[str, ...]:
     return near_names(error)
 
 
-def _helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
+def _imported_helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
     """Modules imported since `before` that lie below `roots`: the user's own, not installed packages."""
     below = tuple(str(root.resolve()) + os.sep for root in roots)
     found = []

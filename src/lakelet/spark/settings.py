@@ -49,13 +49,13 @@ def apply(conf: RuntimeConfig, settings: Mapping[str, str]) -> tuple[str, ...]:
     for key, value in settings.items():
         text = hosted_only(key, value)
         if text is None:
-            text = _set(conf, key, value)
+            text = _set_or_explain(conf, key, value)
         if text is not None:
             notices.append(text)
     return tuple(notices)
 
 
-def _set(conf: RuntimeConfig, key: str, value: str) -> str | None:
+def _set_or_explain(conf: RuntimeConfig, key: str, value: str) -> str | None:
     try:
         conf.set(key, value)
     except PySparkException as error:

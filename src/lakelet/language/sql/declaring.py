@@ -59,7 +59,7 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
     Mistakes are added to the registry's errors. Returns whether every statement was understood.
     """
     registry = active_registry()
-    source = _Source(registry, file, configuration, session)
+    source = _SqlSource(registry, file, configuration, session)
     whole = True
     for cell in cells:
         text, done = CellText(cell, display_path(str(file))), 0
@@ -74,7 +74,7 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
     return whole
 
 
-class _Source:
+class _SqlSource:
     """One file while its statements are declared: what SET and USE said so far."""
 
     def __init__(self, registry: Registry, file: Path, configuration: Mapping[str, str], session: Any) -> None:
@@ -86,7 +86,7 @@ class _Source:
     def declared(self, cell: CellText, begin: int, end: int) -> bool:
         """Declare one statement and keep its error; return whether there was none."""
         try:
-            self._declare(cell, begin, end)
+            self._declare_statement(cell, begin, end)
             return True
         except LakeletError as error:
             self.registry.errors.append(error)
@@ -96,27 +96,27 @@ class _Source:
         self.registry.lost.parts.append(lost_sql(cell.file, cell.cell.text[begin:end]))
         return False
 
-    def _declare(self, cell: CellText, begin: int, end: int) -> None:
-        text = interpolated(cell, begin, end, self._value)
+    def _declare_statement(self, cell: CellText, begin: int, end: int) -> None:
+        text = interpolated(cell, begin, end, self._parameter_value)
         if not is_setting(text):
             new, anchors = self._with_parameters(text)
             text = text.edited(new, anchors)
         remarks: list[Remark] = []
         found = statement(text, remarks)
         if isinstance(found, Setting):
-            self._set(found)
+            self._apply_setting(found)
         elif isinstance(found, Use):
-            self._use(found)
+            self._apply_use(found)
         elif isinstance(found, CreateFlow):
-            self._flow(found, text)
+            self._declare_flow(found, text)
         elif found is not None:
-            self._dataset(found, text)
+            self._declare_dataset(found, text)
         for remark in remarks:
             self.registry.note(remark.text, remark.where)
 
     # ---------------------------------------------------------------------------------------------- parameters, names
 
-    def _value(self, key: str, where: Location, in_list: bool = False) -> str:
+    def _parameter_value(self, key: str, where: Location, in_list: bool = False) -> str:
         """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (SQ-7).
 
         In a list of columns and rules a key that nobody gives is an empty text, with a notice: Spark puts that everywhere, and public
@@ -138,22 +138,22 @@ class _Source:
 
     def _with_parameters(self, text: StatementText) -> tuple[str, tuple[tuple[int, int], ...]]:
         try:
-            return parameters(text.text, lambda key, position: self._value(key, text.location(position)))
+            return parameters(text.text, lambda key, position: self._parameter_value(key, text.location(position)))
         except OpenToken:
             return text.text, ()  # reading the statement says what is wrong with it
 
-    def _set(self, found: Setting) -> None:
+    def _apply_setting(self, found: Setting) -> None:
         self.settings[found.key] = found.value
         if found.key.lower().startswith("spark.databricks."):
             self.registry.note(f"SET {found.key} has no effect here: it belongs to Databricks", found.where)
         else:
             self.confs[found.key] = found.value
 
-    def _use(self, found: Use) -> None:
+    def _apply_use(self, found: Use) -> None:
         now = self.namespace or self.registry.namespace
         self.namespace = Namespace(found.catalog or now.catalog, found.schema or now.schema)
 
-    def _full(self, name: Name, *, single: str = "") -> TableName:
+    def _full_name(self, name: Name, *, single: str = "") -> TableName:
         """The full name; `single`: what has a name of one part, and lives where the pipeline does, whatever USE says."""
         parts = name.parts
         legacy = len(parts) > 1 and parts[0].lower() == "live"
@@ -168,14 +168,14 @@ class _Source:
 
     # --------------------------------------------------------------------------------------------------- declarations
 
-    def _dataset(self, found: CreateDataset, text: StatementText) -> None:
+    def _declare_dataset(self, found: CreateDataset, text: StatementText) -> None:
         single = {"temporary": "a temporary view", "live": "a live view"}.get(found.view, "")
-        name = self._full(found.name, single=single)
+        name = self._full_name(found.name, single=single)
         columns, clauses = found.spec.columns, found.clauses
         _check_columns(found)
         if found.view and clauses.properties:
             self.registry.note("TBLPROPERTIES of a view have no effect here: a view is not stored", found.where)
-        query = self._query(found, text) if found.query else None
+        query = self._query_of_dataset(found, text) if found.query else None
         schema, limits = without_lengths(ddl(columns) if columns and columns[0].type else None, found.where)
         self.registry.add_dataset(
             Dataset(
@@ -190,7 +190,7 @@ class _Source:
                 always_whole=clauses.always_whole,
                 schema=schema,
                 private=found.private,
-                expectations=(*limits, *_rules(found)),
+                expectations=(*limits, *_expectations_of(found)),
                 published=found.view == "published",
                 computed=() if query is not None else tuple(column for column in columns if column.filled is not None),
                 identities=tuple(column for column in columns if column.identity is not None),
@@ -199,7 +199,7 @@ class _Source:
         if query is not None:
             function = query.function(self.session, self.file, found.where)
             if found.view == "published":
-                vars(function)["published"] = self._published(name, found)
+                vars(function)["published"] = self._check_published(name, found)
             self.registry.add_flow(
                 Flow(
                     name=str(name),
@@ -209,13 +209,13 @@ class _Source:
                     default=True,
                     language="SQL",
                     once=found.once,
-                    replaces=_replacement(found),
+                    replaces=_replacement_of(found),
                 )
             )
         if found.changes is not None:
-            self._changes(found.changes, name, None, text, found.where)
+            self._declare_change_flow(found.changes, name, None, text, found.where)
 
-    def _published(self, name: TableName, found: CreateDataset) -> dict[str, str]:
+    def _check_published(self, name: TableName, found: CreateDataset) -> dict[str, str]:
         """What `lakelet sql` needs to know of a view; see `lakelet.storage.published_views`."""
         assert found.query is not None
         space, columns = self.namespace or self.registry.namespace, found.spec.columns
@@ -223,7 +223,7 @@ class _Source:
         query = f"SELECT * FROM (\n{found.query.text}\n) AS {quoted(name.name)} ({named})" if columns else found.query.text
         return {"name": str(name), "query": query, "catalog": space.catalog, "schema": space.schema}
 
-    def _query(self, found: CreateDataset, text: StatementText) -> SqlQuery:
+    def _query_of_dataset(self, found: CreateDataset, text: StatementText) -> SqlQuery:
         assert found.query is not None
         wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
         if adjacent(found.query.text, "PIVOT", ("(",)):
@@ -239,11 +239,11 @@ class _Source:
             filled=tuple(column for column in columns if column.filled is not None),
         )
 
-    def _flow(self, found: CreateFlow, text: StatementText) -> None:
-        target = self._full(found.target)
-        name = self._full(found.name) if found.name else None
+    def _declare_flow(self, found: CreateFlow, text: StatementText) -> None:
+        target = self._full_name(found.target)
+        name = self._full_name(found.name) if found.name else None
         if found.changes is not None:
-            self._changes(found.changes, target, name, text, found.where, found.comment)
+            self._declare_change_flow(found.changes, target, name, text, found.where, found.comment)
             return
         assert found.query is not None
         query = SqlQuery(found.query, text, self.namespace, _wanted_of_flow(found, _APPEND))
@@ -258,11 +258,11 @@ class _Source:
                 spark_conf=dict(self.confs),
                 language="SQL",
                 once=found.once,
-                replaces=_replacement(found),
+                replaces=_replacement_of(found),
             )
         )
 
-    def _changes(
+    def _declare_change_flow(
         self, found: Changes, target: TableName, name: TableName | None, text: StatementText, where: Location, comment: str | None = None
     ) -> None:
         plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
@@ -273,7 +273,7 @@ class _Source:
             self.registry.note(remark.text, remark.where)
         with in_sql_words(where, found.places):
             declare_changes(
-                _arguments(found),
+                _change_arguments(found),
                 str(target) if _is_plain(target) else all_quoted((target.catalog, target.schema, target.name)),
                 str(name) if name else None,
                 where,
@@ -298,7 +298,7 @@ def _check_columns(found: CreateDataset) -> None:
             raise LakeletError("SQL_SYNTAX", f"column {column.name!r} has no type", where=column.where, todo="Give it one.")
 
 
-def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
+def _expectations_of(found: CreateDataset) -> tuple[Expectation, ...]:
     """The rules of a dataset, on the columns that its query returns."""
     named_apart = found.query is not None and any("." in rule.condition.text for rule in found.spec.rules)
     columns = columns_of(found.query.text) if found.query is not None and named_apart else None
@@ -318,7 +318,7 @@ def _wanted_of_flow(found: CreateDataset | CreateFlow, otherwise: Wanted | None)
     return _APPEND_ONCE if found.once else otherwise
 
 
-def _replacement(found: CreateDataset | CreateFlow) -> Replacement | None:
+def _replacement_of(found: CreateDataset | CreateFlow) -> Replacement | None:
     """What the rows of a flow replace. What names the query's tables is put on the columns that the query returns (RP-1)."""
     said = found.replaces
     if said is None:
@@ -337,7 +337,7 @@ def _replacement(found: CreateDataset | CreateFlow) -> Replacement | None:
         return replacement(condition, None if said.where is not None else said.keys, sequence, said.at)
 
 
-def _arguments(found: Changes) -> ChangeArguments:
+def _change_arguments(found: Changes) -> ChangeArguments:
     """The clauses as arguments of `apply_changes`."""
     given = {field.name: getattr(found, field.name) for field in fields(ChangeArguments)}
     texts = {name: json_paths(value.text) for name, value in given.items() if isinstance(value, Fragment)}

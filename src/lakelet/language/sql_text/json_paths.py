@@ -48,7 +48,7 @@ _CLAUSES = (
 _BEFORE_PARAMETERS = _KEYWORDS.union(_CLAUSES)
 
 
-class _Step(NamedTuple):
+class _PathStep(NamedTuple):
     """One step of a path, in the form of Spark's function. `name`: of a field that is found whatever its case, as it is written."""
 
     text: str
@@ -60,13 +60,13 @@ _BASE = "\0"
 
 
 @dataclass(frozen=True)
-class _Path:
+class _JsonPath:
     """`base:path`: where the base begins, where colon and path stand, the steps of the path, and the last name in it."""
 
     base: int
     colon: int
     stop: int
-    steps: tuple[_Step, ...]
+    steps: tuple[_PathStep, ...]
     name: str
 
     @property
@@ -84,19 +84,19 @@ class _Path:
             if step.name is None:
                 rest += step.text
                 continue
-            inner, rest = _field(_at(inner, rest), step.name), ""
-        other = _at(inner, rest)
+            inner, rest = _value_of_field(_value_at_path(inner, rest), step.name), ""
+        other = _value_at_path(inner, rest)
         if _WRITTEN_ONE_WAY.fullmatch(names[-1]):
             search = literal(f'"{names[-1].lower()}"')
             other = f"CASE WHEN contains(lower({document}), {search}) THEN {other} END"
         return f"coalesce({found}, {other})"
 
 
-def _at(document: str, path: str) -> str:
+def _value_at_path(document: str, path: str) -> str:
     return f"get_json_object({document}, {literal('$' + path)})" if path else document
 
 
-def _field(document: str, name: str) -> str:
+def _value_of_field(document: str, name: str) -> str:
     """SQL for the field of an object that has this name, else for the first one that has it in another case; NULL where there is none."""
     written = f"filter(json_object_keys(j), k -> k = {literal(name)})"
     key = f"get(concat({written}, filter(json_object_keys(j), k -> lower(k) = {literal(name.lower())})), 0)"
@@ -113,12 +113,12 @@ def json_paths(text: str) -> str:
         return text
     edits: list[tuple[int, int, str]] = []
     done = 0
-    for at, item in _colons(words):
-        found = _path(words, at) if words[at].start >= done else None
+    for at, item in _path_colons(words):
+        found = _path_at(words, at) if words[at].start >= done else None
         if found is None:
             continue
         done = found.stop
-        before, after = _around(text, words, found)
+        before, after = _call_around(text, words, found)
         edits.append((words[found.base].start, words[found.base].start, before))
         breaks = "\n" * text.count("\n", words[found.colon].start, found.stop)
         edits.append((words[found.colon].start, found.stop, breaks + after))
@@ -127,7 +127,7 @@ def json_paths(text: str) -> str:
     return edited(text, edits)
 
 
-def _around(text: str, words: Sequence[Token], path: _Path) -> tuple[str, str]:
+def _call_around(text: str, words: Sequence[Token], path: _JsonPath) -> tuple[str, str]:
     """What goes before and after the base of a path. Only a name may be said twice."""
     base = words[path.base : path.colon]
     written = text[base[0].start : base[-1].stop]
@@ -144,7 +144,7 @@ def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tup
         return text, ()
     words = tokens(text)
     edits = []
-    for at, _ in _colons(words):
+    for at, _ in _path_colons(words):
         after = words[at + 1] if at + 1 < len(words) else None
         is_parameter = after is not None and after.is_name and after.kind == "word" and after.start == words[at].stop
         if is_parameter and after is not None and not _ends_value(words, at):
@@ -156,7 +156,7 @@ def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tup
     return edited(text, edits), tuple(anchors) if edits else ()
 
 
-def _colons(words: Sequence[Token]) -> Iterator[tuple[int, bool]]:
+def _path_colons(words: Sequence[Token]) -> Iterator[tuple[int, bool]]:
     """The positions of single colons outside of types, and whether each stands in a list after SELECT."""
     lists, types = [False], 0
     for at, word in enumerate(words):
@@ -183,24 +183,24 @@ def _ends_value(words: Sequence[Token], at: int) -> bool:
     return before.upper in (")", "]") or (before.is_name and (before.kind == "name" or before.upper not in not_values))
 
 
-def _path(words: Sequence[Token], at: int) -> _Path | None:
+def _path_at(words: Sequence[Token], at: int) -> _JsonPath | None:
     if not _ends_value(words, at):
         return None
-    steps: list[_Step] = []
+    steps: list[_PathStep] = []
     name, position = "", at + 1
     while position < len(words):
         word = words[position]
         if position == at + 1 and word.is_name:
-            steps.append(_named(word.value, found=not any(step.text == "[*]" for step in steps)))
+            steps.append(_field_step(word.value, found=not any(step.text == "[*]" for step in steps)))
             name, position = word.value, position + 1
         elif word.upper in (".", ":") and position + 1 < len(words) and words[position + 1].is_name:
             name = words[position + 1].value
-            steps.append(_named(name, found=not any(step.text == "[*]" for step in steps)))
+            steps.append(_field_step(name, found=not any(step.text == "[*]" for step in steps)))
             position += 2
         elif word.upper == "[" and position + 2 < len(words) and words[position + 2].upper == "]":
             inside = words[position + 1]
             name = inside.value if inside.kind == "string" else name
-            steps.append(_Step(_step(inside.value) if inside.kind == "string" else f"[{inside.value}]"))
+            steps.append(_PathStep(_step_text(inside.value) if inside.kind == "string" else f"[{inside.value}]"))
             position += 3
         elif word.upper == ":" and steps and position + 1 < len(words) and words[position + 1].upper == "[":
             position += 1  # `a:b:[0]` is `a:b[0]`
@@ -208,25 +208,25 @@ def _path(words: Sequence[Token], at: int) -> _Path | None:
             break
     if not steps:
         return None
-    return _Path(_base(words, at), at, words[position - 1].stop, tuple(steps), name)
+    return _JsonPath(_first_word_of_value(words, at), at, words[position - 1].stop, tuple(steps), name)
 
 
-def _named(name: str, *, found: bool) -> _Step:
+def _field_step(name: str, *, found: bool) -> _PathStep:
     """A step to a field. `found`: whatever its case; not behind `[*]`, where each element has keys of its own."""
-    return _Step(_step(name), name if found and name.lower() != name.upper() else None)
+    return _PathStep(_step_text(name), name if found and name.lower() != name.upper() else None)
 
 
-def _step(name: str) -> str:
+def _step_text(name: str) -> str:
     return f".{name}" if _PLAIN.fullmatch(name) else f"['{name}']"
 
 
-def _base(words: Sequence[Token], at: int) -> int:
+def _first_word_of_value(words: Sequence[Token], at: int) -> int:
     """The first word of the value that ends before `at`: a dotted name, a call, an index, something in parentheses; with a cast (`::`)."""
     position = at - 1
     while True:
         closing = words[position].upper
         if closing in _OPENING:
-            position = _opening(words, position)
+            position = _opening_bracket(words, position)
             before = words[position - 1] if position else None
             index = closing == "]" and before is not None
             call = before is not None and before.is_name and before.upper not in _KEYWORDS and before.stop == words[position].start
@@ -239,7 +239,7 @@ def _base(words: Sequence[Token], at: int) -> int:
         return position
 
 
-def _opening(words: Sequence[Token], position: int) -> int:
+def _opening_bracket(words: Sequence[Token], position: int) -> int:
     depth = 0
     for at in range(position, -1, -1):
         depth += 1 if words[at].upper in _OPENING else -1 if words[at].upper in _OPENING.values() else 0
@@ -248,7 +248,7 @@ def _opening(words: Sequence[Token], position: int) -> int:
     return 0
 
 
-def _item_end(words: Sequence[Token], path: _Path) -> int | None:
+def _item_end(words: Sequence[Token], path: _JsonPath) -> int | None:
     """Where the name of a column can be put: the path, with a cast or without, is all of an item of a list after SELECT."""
     before = words[path.base - 1].upper if path.base else ""
     if before not in ("SELECT", "DISTINCT", "ALL", ","):

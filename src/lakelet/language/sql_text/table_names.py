@@ -149,11 +149,11 @@ def references(
     text = substitute(spark, sql)
     called = frozenset(functions if may_have(text, functions) else ())
     if args is not None or may_have(text, ("IDENTIFIER",)):
-        return _references(spark, text, called, args)
+        return _found_references(spark, text, called, args)
     asked = text, settings_text(spark), called
     found = _known.get(asked)
     if found is None:
-        found = tuple(_references(spark, text, called, None))
+        found = tuple(_found_references(spark, text, called, None))
         if len(_known) >= _KNOWN_TEXTS:
             _known.clear()
         _known[asked] = found
@@ -166,8 +166,10 @@ continuous one in every round."""
 _KNOWN_TEXTS = 512
 
 
-def _references(spark: SparkSession, text: str, functions: frozenset[str], args: Mapping[str, Any] | None) -> list[RelationRef | CallRef]:
-    found = {(ref.start, ref.stop): ref for ref in _Walk(spark, text, functions, args).refs(parsed(spark, text))}
+def _found_references(
+    spark: SparkSession, text: str, functions: frozenset[str], args: Mapping[str, Any] | None
+) -> list[RelationRef | CallRef]:
+    found = {(ref.start, ref.stop): ref for ref in _PlanWalk(spark, text, functions, args).refs(parsed(spark, text))}
     return [found[span] for span in sorted(found)]
 
 
@@ -240,7 +242,7 @@ def has_subqueries(spark: SparkSession, sql: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Above:
+class _Surroundings:
     """What stands above a node: the visible CTE names (lower case), whether an alias follows, where the decorations end, the node of a
     clause that asks for a version."""
 
@@ -250,7 +252,7 @@ class _Above:
     travel: Any = None
 
 
-class _Walk:
+class _PlanWalk:
     """One walk over a parsed plan, its subqueries and its common table expressions.
 
     `functions`: calls to report, and not to enter. `args`: the values of the text's named parameters.
@@ -274,54 +276,54 @@ class _Walk:
         """Whether these words or signs begin at a token's index."""
         return [token.upper for token in self.tokens[at : at + len(words)]] == list(words)
 
-    def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef | CallRef]:
+    def refs(self, node: Any, above: _Surroundings = _Surroundings()) -> Iterator[RelationRef | CallRef]:
         kind = str(node.nodeName())
         if kind == "UnresolvedTableValuedFunction" and self.functions:
             name = ".".join(str(part) for part in items(node.name())).lower()
             if name in self.functions:
-                yield self._call(node, name)
+                yield self._call_reference(node, name)
                 return
         if kind in ("UnresolvedRelation", "PlanWithUnresolvedIdentifier"):
-            yield from self._reference(node, kind, above)
+            yield from self._relation_reference(node, kind, above)
             return
         if kind == "UnresolvedWith":
-            yield from self._with(node, above.ctes)
+            yield from self._references_of_with(node, above.ctes)
             return
-        below = self._below(node, kind, above)
+        below = self._surroundings_below(node, kind, above)
         for subquery in items(node.subqueries()):
-            yield from self.refs(subquery, _Above(above.ctes))
+            yield from self.refs(subquery, _Surroundings(above.ctes))
         children = [node.relation()] if kind == "RelationTimeTravel" else items(node.children())
         for child in children:
             yield from self.refs(child, below)
 
-    def _below(self, node: Any, kind: str, above: _Above) -> _Above:
+    def _surroundings_below(self, node: Any, kind: str, above: _Surroundings) -> _Surroundings:
         if kind == "SubqueryAlias":
-            return _Above(above.ctes, aliased=True)
+            return _Surroundings(above.ctes, aliased=True)
         if kind in _DECORATIONS:
             travel = node if kind == "RelationTimeTravel" else above.travel
-            return _Above(above.ctes, above.aliased, max(above.end, _span(node)[1]), travel)
-        return _Above(above.ctes)
+            return _Surroundings(above.ctes, above.aliased, max(above.end, _text_span(node)[1]), travel)
+        return _Surroundings(above.ctes)
 
-    def _with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef | CallRef]:
+    def _references_of_with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef | CallRef]:
         visible = outer
         recursive = bool(node.allowRecursion())
         for definition in items(node.cteRelations()):
             name = str(definition._1()).lower()
-            yield from self.refs(definition._2(), _Above(visible | {name} if recursive else visible))
+            yield from self.refs(definition._2(), _Surroundings(visible | {name} if recursive else visible))
             visible = visible | {name}
-        yield from self.refs(node.child(), _Above(visible))
+        yield from self.refs(node.child(), _Surroundings(visible))
 
-    def _reference(self, node: Any, kind: str, above: _Above) -> Iterator[RelationRef]:
-        start, end = _span(node)
+    def _relation_reference(self, node: Any, kind: str, above: _Surroundings) -> Iterator[RelationRef]:
+        start, end = _text_span(node)
         streaming = kind == "UnresolvedRelation" and bool(node.isStreaming())
         stream = self._word_stream(start) if streaming else None
         start, stop = self._name_span(start) if streaming else (start, end)
         options: Mapping[str, str] = {}
         if kind == "UnresolvedRelation":
             parts = tuple(str(node.multipartIdentifier().mkString("\0")).split("\0"))
-            options = _options(node.options())
+            options = _options_of_with(node.options())
         else:
-            parts = self._evaluated(self.text[start:stop])
+            parts = self._evaluated_identifier(self.text[start:stop])
         if len(parts) == 1 and parts[0].lower() in above.ctes:
             return
         after = max(above.end, end if streaming or (kind == "UnresolvedRelation" and not options) else self._after_options(end))
@@ -343,7 +345,7 @@ class _Walk:
         end = value.stop if value.kind in ("number", "string") else value.start
         if node.version().isDefined():
             return {**options, "versionAsOf": str(node.version().get())}, (name_end, end)
-        end = max(end, _span(node.timestamp().get())[1])
+        end = max(end, _text_span(node.timestamp().get())[1])
         row = self.spark.sql(f"SELECT CAST({self.text[value.start : end]} AS STRING)", self.args).first()
         return {**options, "timestampAsOf": str(row[0]) if row else ""}, (name_end, end)
 
@@ -375,43 +377,43 @@ class _Walk:
         at = self.index(position)
         return self.tokens[closing(self.tokens, at + 1)].stop if self.sees(at, "WITH", "(") else position
 
-    def _call(self, node: Any, name: str) -> CallRef:
-        start, _ = _span(node)
+    def _call_reference(self, node: Any, name: str) -> CallRef:
+        start, _ = _text_span(node)
         streaming = bool(node.isStreaming())
         stream = self._word_stream(start) if streaming else None
         if streaming:
             start, _ = self._name_span(start)
         opening = name_end(self.tokens, self.index(start))
         end = closing(self.tokens, opening)
-        return CallRef(name, start, self.tokens[end].stop, streaming, tuple(self._arguments(opening, end)), stream)
+        return CallRef(name, start, self.tokens[end].stop, streaming, tuple(self._call_arguments(opening, end)), stream)
 
-    def _arguments(self, opening: int, end: int) -> Iterator[tuple[str | None, str]]:
+    def _call_arguments(self, opening: int, end: int) -> Iterator[tuple[str | None, str]]:
         """The arguments of a call, between the indexes of its parentheses: split at its own commas."""
         begin = at = opening + 1
         while at <= end:
             if at == end or self.tokens[at].upper == ",":
                 if at > begin:
-                    yield self._argument(begin, at)
+                    yield self._call_argument(begin, at)
                 begin = at + 1
             at = (closing(self.tokens, at) if self.tokens[at].upper in ("(", "[") else at) + 1
 
-    def _argument(self, begin: int, end: int) -> tuple[str | None, str]:
+    def _call_argument(self, begin: int, end: int) -> tuple[str | None, str]:
         named = self.tokens[begin].is_name and self.sees(begin + 1, "=>") and begin + 2 < end
         first = begin + 2 if named else begin
         return self.tokens[begin].value if named else None, self.text[self.tokens[first].start : self.tokens[end - 1].stop]
 
-    def _evaluated(self, identifier: str) -> tuple[str, ...]:
+    def _evaluated_identifier(self, identifier: str) -> tuple[str, ...]:
         inner = identifier[plain_tokens(identifier)[1].start :]
         row = self.spark.sql(f"SELECT CAST({inner} AS STRING)", self.args).first()
         return split_name(str(row[0])) if row else ()
 
 
-def _options(options: Any) -> Mapping[str, str]:
+def _options_of_with(options: Any) -> Mapping[str, str]:
     """The options of `WITH (…)`; py4j ends each walk over a Java map with an exception, so an empty one is not walked."""
     return {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
 
 
-def _span(node: Any) -> tuple[int, int]:
+def _text_span(node: Any) -> tuple[int, int]:
     """Half-open character span of a node's origin; (0, 0) when it has none."""
     found = _ORIGIN.match(str(node.origin().toString()))  # one round trip for both ends
     return (int(found["start"]), int(found["stop"]) + 1) if found else (0, 0)

@@ -81,11 +81,13 @@ def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
         return _analysis_error(error, dataset, flow)
     if sentences.NOT_VARIANT.is_in(str(error)):
         what = "the query takes a path out of a column that is text"
-        return _refused(error, dataset, flow, what, "A path in F.expr outside of a dataset's function is one into VARIANT.", _PATH_TODO)
+        return _refused_query(
+            error, dataset, flow, what, "A path in F.expr outside of a dataset's function is one into VARIANT.", _PATH_TODO
+        )
     return user_error(error, dataset, flow)
 
 
-def _refused(error: BaseException, dataset: Dataset, flow: Flow, what: str, why: str, todo: str) -> LakeletError:
+def _refused_query(error: BaseException, dataset: Dataset, flow: Flow, what: str, why: str, todo: str) -> LakeletError:
     """The error for a query that Spark refuses for a reason that Lakelet knows better."""
     where = _user_location(error, flow)
     return LakeletError("QUERY_FAILED_ANALYSIS", what, where=where, dataset=str(dataset.name), why=why, todo=todo)
@@ -95,7 +97,9 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
     condition = error.getCondition() or ""
     if condition.startswith("TABLE_OR_VIEW_NOT_FOUND") and "__lakelet_" in str(error):
         what = "the query has a column with a subquery that was made in another call of a function"
-        return _refused(error, dataset, flow, what, "The tables that F.expr names are those of the call in which it stands.", _COLUMN_TODO)
+        return _refused_query(
+            error, dataset, flow, what, "The tables that F.expr names are those of the call in which it stands.", _COLUMN_TODO
+        )
     if words := in_plain_words(error, flow.query):
         return LakeletError(
             "QUERY_FAILED_ANALYSIS",

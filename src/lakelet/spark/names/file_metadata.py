@@ -97,31 +97,31 @@ class _FileNameRewriter:
         if any(new is not old for new, old in zip(changed, children, strict=True)):
             plan = with_children(self._spark, plan, changed)
         asks = str(plan.nodeName()) in ("Project", "Filter") and not all(e.deterministic() for e in items(plan.expressions()))
-        metadata = self._metadata(plan) if asks else None
+        metadata = self._metadata_of_child(plan) if asks else None
         if metadata is None:
             return plan
         if str(plan.nodeName()) == "Filter":
             condition = plan.condition()
-            new = self._expression(condition, metadata)
+            new = self._with_file_name(condition, metadata)
             return plan if new is condition else plan.copy(new, plan.child())
         before = items(plan.projectList())
-        after = [self._expression(e, metadata) for e in before]
+        after = [self._with_file_name(e, metadata) for e in before]
         same = all(new is old for new, old in zip(after, before, strict=True))
         return plan if same else with_columns(self._spark, plan, after)
 
-    def _metadata(self, plan: Any) -> Any:
+    def _metadata_of_child(self, plan: Any) -> Any:
         """The one `_metadata` of Lakelet that the rows of a plan's child carry; None if there is none."""
         carried = [*items(plan.child().output()), *items(plan.child().metadataOutput())]
         found = {a.exprId().id(): a for a in carried if str(a.name()) == "_metadata" and not a.metadata().contains(_NATIVE_METADATA)}
         return next(iter(found.values())) if len(found) == 1 else None
 
-    def _expression(self, expression: Any, metadata: Any) -> Any:
+    def _with_file_name(self, expression: Any, metadata: Any) -> Any:
         def name(node: Any) -> Any | None:
-            return self._name(metadata) if str(node.nodeName()) == "InputFileName" else None
+            return self._file_name_of(metadata) if str(node.nodeName()) == "InputFileName" else None
 
         return expression if expression.deterministic() else replaced(self._spark, expression, name)
 
-    def _name(self, metadata: Any) -> Any:
+    def _file_name_of(self, metadata: Any) -> Any:
         """`file:///x` where `_metadata.file_path` says `file:/x`; other schemes are the same in both."""
         path = field(self._spark, metadata, 0, "file_path")
         return regexp_replaced(self._spark, path, "^file:/(?!/)", "file:///")

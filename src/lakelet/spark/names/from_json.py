@@ -170,13 +170,13 @@ def _inferring_calls(text: str) -> Iterator[tuple[int, int, str, str]]:
         if word.value.lower() != "from_json" or words[at + 1].upper != "(":
             continue
         end = closing(words, at + 1)
-        parts = list(_arguments(words, at + 2, end))
+        parts = list(_call_arguments(words, at + 2, end))
         if len(parts) == 3 and [token.upper for token in parts[1]] == ["NULL"]:
             first, third = (text[part[0].start : part[-1].stop] for part in (parts[0], parts[2]))
             yield word.start, words[end].stop, first, third
 
 
-def _arguments(words: Sequence[Token], at: int, end: int) -> Iterator[Sequence[Token]]:
+def _call_arguments(words: Sequence[Token], at: int, end: int) -> Iterator[Sequence[Token]]:
     begin = at
     while at < end:
         if words[at].upper in ("(", "["):

@@ -108,10 +108,10 @@ class SqlText:
                 raise _command_error(text)
             asked = described_dataset(text, self._reader.catalog) if begins_with(text, _DESCRIBING) else None
             if asked is not None:
-                return self._described(*asked)
+                return self._describe_dataset(*asked)
             return self._prefixes.run(
                 functools.partial(self._with_views, text),
-                lambda one: with_own_functions(self._spark, one, lambda known: on_text_too(known, self._rows)),
+                lambda one: with_own_functions(self._spark, one, lambda known: on_text_too(known, self._run_with_files)),
             )
         except MissingTable:
             raise
@@ -121,13 +121,13 @@ class SqlText:
                 name = (said.get("relationName") or said.get("identifier") or "").replace("`", "")
                 if name and begins_with(text, _HARMLESS) and self._reader.catalog.dataset(parts_of(name)) is not None:
                     unsupported(f"{text.split()[0].upper()} of {name}, a dataset of the pipeline, inside a dataset's function")
-                raise self._missing(name or ".".join(next(iter(self._unknown), ("?",)))) from problem
+                raise self._missing_table(name or ".".join(next(iter(self._unknown), ("?",)))) from problem
             raise
         finally:
             for view in (*self._opened.values(), *self._files):
                 self._spark.catalog.dropTempView(view)
 
-    def _missing(self, name: str) -> MissingTable:
+    def _missing_table(self, name: str) -> MissingTable:
         """The error for a table that nobody knows, with those for the others that the query names."""
         missing = self._reader.unknown(name)
         others = [parts for parts in dict.fromkeys(self._unknown) if ".".join(parts).lower() != name.lower()]
@@ -150,7 +150,7 @@ class SqlText:
                     raise self._reader.unknown(".".join(parts)) from problem
         return found
 
-    def _described(self, dataset: Dataset, kind: str) -> DataFrame:
+    def _describe_dataset(self, dataset: Dataset, kind: str) -> DataFrame:
         """History or detail of a dataset, which is an input then: what this update does to it comes first."""
         flow = getattr(self._reader, "flow", None)
         if flow is None or flow.target.key != dataset.name.key:
@@ -160,36 +160,36 @@ class SqlText:
     def _with_views(self, text: str, alias: Alias) -> table_names.Edits:
         """The text with views of its tables and of its calls of table functions. Raises what opening them raises."""
         new = table_names.Replacing(
-            self._replacement, self._view_of_files, table_functions.FUNCTIONS, alias, batches=self._reader.reads_batches
+            self._view_of_relation, self._view_of_files, table_functions.FUNCTIONS, alias, batches=self._reader.reads_batches
         )
         return table_names.replacing(self._spark, text, new, self._args)
 
     # ------------------------------------------------------------------------------------------------------- tables
 
-    def _replacement(self, ref: table_names.RelationRef) -> str | None:
+    def _view_of_relation(self, ref: table_names.RelationRef) -> str | None:
         """Return the replacement of a name, or None to leave it as written."""
         meant = meaning(ref.parts, self._reader.catalog, streaming=ref.streaming)
         if meant.place is Place.NO_DATASET:
             raise self._reader.unknown(".".join(ref.parts))
         folder = _streamed_folder(ref) if meant.place is Place.SPARK else None
         if meant.place is Place.SPARK and folder is None:
-            return self._elsewhere(ref)
+            return self._replacement_of_unknown(ref)
         if not ref.has_alias:
             self._prefixes.add(ref.parts, meant.name)
         asked = (all_quoted(ref.parts), ref.streaming, *sorted(ref.options.items()))
         if asked not in self._opened:
-            self._opened[asked] = self._reader.view(self._referred(ref, folder))
+            self._opened[asked] = self._reader.view(self._open_reference(ref, folder))
         return self._opened[asked]
 
-    def _elsewhere(self, ref: table_names.RelationRef) -> str | None:
+    def _replacement_of_unknown(self, ref: table_names.RelationRef) -> str | None:
         """What Spark is asked for instead of a name that the pipeline does not know: files, or a name that `USE` completes."""
         files = located_relation(ref.parts)
         if files is not None:
             return files
         self._unknown.append(ref.parts)
-        return self._completed(ref.parts)
+        return self._completed_name(ref.parts)
 
-    def _referred(self, ref: table_names.RelationRef, folder: str | None) -> DataFrame:
+    def _open_reference(self, ref: table_names.RelationRef, folder: str | None) -> DataFrame:
         """The table that the text names, or the Delta `folder`, read with the options of `WITH (…)`."""
         jreader = plain_reader(self._spark, streaming=ref.streaming, options=ref.options) if ref.options else None
         name = all_quoted(ref.parts)
@@ -200,7 +200,7 @@ class SqlText:
             name, streaming=ref.streaming, jreader=jreader, otherwise=lambda: self._spark.table(name), options=ref.options
         )
 
-    def _completed(self, parts: Sequence[str]) -> str | None:
+    def _completed_name(self, parts: Sequence[str]) -> str | None:
         """What Spark is asked for instead of a name that `USE` completes; None where it is asked for the name as written."""
         used, own = names_used(), self._reader.catalog.namespace
         if used is None or len(parts) == 3 or "/" in parts[-1]:
@@ -222,9 +222,9 @@ class SqlText:
     def _files_of(self, call: table_names.CallRef, evaluate: table_functions.Evaluate) -> DataFrame:
         where = caller_location()
         if call.name == table_functions.STATE:
-            return self._states(table_functions.state_of(call, evaluate, where), where)
+            return self._file_states(table_functions.state_of(call, evaluate, where), where)
         if call.name == TABLE_CHANGES:
-            return self._changes(call, evaluate, where)
+            return self._change_feed(call, evaluate, where)
         if call.name == READ_KAFKA:
             options = kafka_options(*table_functions.arguments_of(call, evaluate), where)
             return open_kafka(self._spark, options, streaming=call.streaming, where=where)
@@ -237,14 +237,14 @@ class SqlText:
         self._reader.notices += [Notice(text, where) for text in notices]
         return read_files(self._spark, description)
 
-    def _changes(self, call: table_names.CallRef, evaluate: table_functions.Evaluate, where: Location) -> DataFrame:
+    def _change_feed(self, call: table_names.CallRef, evaluate: table_functions.Evaluate, where: Location) -> DataFrame:
         name, options = feed_of(*table_functions.arguments_of(call, evaluate), where)
         reader = plain_reader(self._spark, streaming=call.streaming, options=options)
         return self._reader.relation(
             name, streaming=call.streaming, jreader=reader, otherwise=lambda: self._spark.table(name), options=options
         )
 
-    def _states(self, asked: table_functions.FileStateCall, where: Location) -> DataFrame:
+    def _file_states(self, asked: table_functions.FileStateCall, where: Location) -> DataFrame:
         if asked.checkpoint is not None:
             return self._spark.createDataFrame(checkpoint_states(asked.checkpoint, where).to_pylist(), STATES)
         dataset = self._reader.catalog.dataset(parts_of(asked.table or ""))
@@ -253,7 +253,7 @@ class SqlText:
         self._reader.noted(dataset, streaming=False)
         return self._reader.file_states(dataset)
 
-    def _rows(self, text: str) -> DataFrame:
+    def _run_with_files(self, text: str) -> DataFrame:
         """Run a text with views. One that names `_metadata` of files gets their plans: a view would not let the column through."""
         if not self._files or not may_have(text, _HIDDEN):
             return self._run(text)

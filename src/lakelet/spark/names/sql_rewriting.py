@@ -138,7 +138,7 @@ class ColumnPrefixes:
 
         `with_aliases` gives the query with views for tables, and adds each table; its argument is what a table is called there: the last
         part of its name, also before columns. Where Spark does not find a column then, the columns stay as they are written. A table's
-        name goes before a column of type struct whose fields spell the same. Raises QUERY_FAILED_ANALYSIS like `_apart`.
+        name goes before a column of type struct whose fields spell the same. Raises QUERY_FAILED_ANALYSIS like `_run_with_distinct_names`.
         """
         self._written.clear()
         self._names.clear()
@@ -148,29 +148,31 @@ class ColumnPrefixes:
         if not first or not may_have(text, first):
             return run(text)
         short = with_short_prefixes(query, {name: name[-1] for name in self._names}).applied()
-        shared = self._shared()
+        shared = self._shared_last_names()
         if shared and short != text and self._has_subqueries(text):
-            return self._apart(shared, with_aliases, run)
+            return self._run_with_distinct_names(shared, with_aliases, run)
         try:
             return run(short)
         except AnalysisException as problem:
             condition = problem.getCondition() or ""
             if shared and condition.startswith("AMBIGUOUS_REFERENCE"):
                 with suppress(AnalysisException):
-                    return self._apart(shared, with_aliases, run)
+                    return self._run_with_distinct_names(shared, with_aliases, run)
             if short != text and condition.startswith(_UNRESOLVED_COLUMNS):
                 with suppress(AnalysisException):
                     return run(text)
             raise
 
-    def _shared(self) -> dict[str, list[str]]:
+    def _shared_last_names(self) -> dict[str, list[str]]:
         """The last names of several tables, with the full names of these."""
         tables: dict[str, set[str]] = {}
         for written, key in self._written.items():
             tables.setdefault(written[-1], set()).add(key)
         return {last: sorted(keys) for last, keys in tables.items() if len(keys) > 1}
 
-    def _apart(self, shared: Mapping[str, Sequence[str]], with_aliases: Callable[[Alias], Edits], run: Callable[[str], T]) -> T:
+    def _run_with_distinct_names(
+        self, shared: Mapping[str, Sequence[str]], with_aliases: Callable[[Alias], Edits], run: Callable[[str], T]
+    ) -> T:
         """Run a query with tables of one name in several schemas, which the full names before their columns make distinct.
 
         Within a subquery `orders.id` is a column of the nearest FROM, and it is not known here which one: where a column has the

@@ -153,7 +153,7 @@ def evaluated(run: Callable[[str], Any]) -> Evaluate:
     """Evaluates constant expressions: plain literals at once, others by running a query over them."""
 
     def evaluate(expressions: Sequence[str]) -> Sequence[Any]:
-        plain = [_literal(expression) for expression in expressions]
+        plain = [_literal_value(expression) for expression in expressions]
         if None not in plain:
             return [value for found in plain for value in found or ()]
         row = run("SELECT " + ", ".join(f"{expression} AS a{at}" for at, expression in enumerate(expressions))).first()
@@ -162,7 +162,7 @@ def evaluated(run: Callable[[str], Any]) -> Evaluate:
     return evaluate
 
 
-def _literal(text: str) -> tuple[Any] | None:
+def _literal_value(text: str) -> tuple[Any] | None:
     """Return the value of a literal in a tuple; None for another expression.
 
     Only literals that every SQL dialect reads alike: text without escapes, whole numbers, truth values, and maps of them.

@@ -40,7 +40,7 @@ def report_action(call: Call, rest: Rest) -> Any:
     """Notify the active reader, which may say not to do it."""
     if _is_inside_an_action():
         return rest(call)
-    reader, frame = _watcher(by_lakelet=call.by_lakelet), call.target if call.method != "pivot" else _frame_evaluated_by_pivot(call)
+    reader, frame = _action_watcher(by_lakelet=call.by_lakelet), call.target if call.method != "pivot" else _frame_evaluated_by_pivot(call)
     if reader is not None and frame is not None and not reader.on_action(call.method, frame, caller_location()):
         return None
     _thread_state.busy = True  # an action may use others, and so may one of this package
@@ -58,7 +58,7 @@ def _frame_evaluated_by_pivot(call: Call) -> DataFrame | None:
 @before("a dataset's function may not write")
 def refuse_write(call: Call) -> Call:
     """Refuse a call of a dataset's function that writes. Raises ACTION_IN_FUNCTION."""
-    if _is_inside_an_action() or _watcher(by_lakelet=call.by_lakelet) is None:
+    if _is_inside_an_action() or _action_watcher(by_lakelet=call.by_lakelet) is None:
         return call
     raise LakeletError(
         "ACTION_IN_FUNCTION",
@@ -73,7 +73,7 @@ def _as_rdd(original: Any) -> property:
     """Note the access: actions on an RDD are not observed (decision 0019)."""
 
     def rdd(self: Any) -> Any:
-        watcher = None if _is_inside_an_action() else _watcher(by_lakelet=sys._getframe(1).f_code.co_filename.startswith(PACKAGE))
+        watcher = None if _is_inside_an_action() else _action_watcher(by_lakelet=sys._getframe(1).f_code.co_filename.startswith(PACKAGE))
         if watcher is not None:
             watcher.on_look()
         return original.__get__(self, type(self))
@@ -85,7 +85,7 @@ def _is_inside_an_action() -> bool:
     return getattr(_thread_state, "busy", False)
 
 
-def _watcher(*, by_lakelet: bool) -> ActionWatcher | None:
+def _action_watcher(*, by_lakelet: bool) -> ActionWatcher | None:
     """Return the active reader if user code calls; None for calls of this package."""
     reader = active_reader()
     return reader if not by_lakelet and isinstance(reader, ActionWatcher) else None

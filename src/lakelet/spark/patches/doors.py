@@ -112,9 +112,9 @@ class Door:
 
     def patch(self) -> Patch:
         """Return the replacement; the context of its set is the session of the update."""
-        return Patch(self.owner, self.name, self._made, "; ".join(step.why for step in self.steps), self.since)
+        return Patch(self.owner, self.name, self._replacement, "; ".join(step.why for step in self.steps), self.since)
 
-    def _made(self, original: Any, update: Any) -> Any:
+    def _replacement(self, original: Any, update: Any) -> Any:
         steps, name, has_target = self.steps, self.name, inspect.isclass(self.patch().owned_by())
         whole = inspect.signature(original)
         signature = whole.replace(parameters=list(whole.parameters.values())[has_target:])

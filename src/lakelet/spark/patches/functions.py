@@ -181,7 +181,7 @@ _ALL_NAMES = tuple(name for names in _REGISTERED for name in names)
 def register_functions(call: Call) -> Call:
     """Register the functions that the texts of a call name."""
     session = call.target if isinstance(call.target, SparkSession) else call.update
-    for text in _texts(call):
+    for text in _texts_of_call(call):
         if may_have(text, _ALL_NAMES):
             for names, register in _REGISTERED.items():
                 if may_have(text, names):
@@ -189,15 +189,15 @@ def register_functions(call: Call) -> Call:
     return call
 
 
-def _texts(call: Call) -> Iterator[str]:
+def _texts_of_call(call: Call) -> Iterator[str]:
     for value in (*call.arguments.values(), *call.get("kwargs", {}).values()):
-        yield from (text for text in _flattened(value) if isinstance(text, str))
+        yield from (text for text in _flattened_values(value) if isinstance(text, str))
 
 
-def _flattened(value: Any) -> Iterator[Any]:
+def _flattened_values(value: Any) -> Iterator[Any]:
     if isinstance(value, list | tuple):
         for item in value:
-            yield from _flattened(item)
+            yield from _flattened_values(item)
     else:
         yield value
 

@@ -23,18 +23,18 @@ _PATH_OPTIONS = ("path", "checkpointlocation", "basepath")
 _UNCHECKED = "_lakelet_unchecked"  # of a stream writer: its paths as they are written, by the names of options
 
 
-def _replaced(value: Any, *, writing: bool = False, files: bool = True) -> Any:
+def _mapped_value(value: Any, *, writing: bool = False, files: bool = True) -> Any:
     """Return a path, or a list of paths, as paths of this machine; anything else (an RDD) unchanged."""
     if isinstance(value, str):
         return located(value, writing=writing, files=files)
     if isinstance(value, (list, tuple)):
-        return type(value)([_replaced(item, writing=writing, files=files) for item in value])
+        return type(value)([_mapped_value(item, writing=writing, files=files) for item in value])
     return value
 
 
 def _with_paths(call: Call, *, writing: bool = False, files: bool = True) -> Call:
     """Return the call with its paths as paths of this machine."""
-    given = {name: _replaced(call.arguments[name], writing=writing, files=files) for name in _PARAMETERS if name in call.arguments}
+    given = {name: _mapped_value(call.arguments[name], writing=writing, files=files) for name in _PARAMETERS if name in call.arguments}
     return call.changed(**given)
 
 

@@ -37,7 +37,7 @@ _NAMED = "a name means a dataset of the pipeline or a table from outside first"
 _CLOUD_FILES = "cloudFiles is Lakelet's Auto Loader"
 
 
-def _table(
+def _open_by_name(
     session: Any, name: Any, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
 ) -> DataFrame:
     def elsewhere() -> DataFrame:
@@ -57,7 +57,7 @@ def _table(
 @around(_NAMED)
 def resolve_session_table(call: Call, rest: Rest) -> DataFrame:
     """`spark.table`: what the name means."""
-    return _table(call.target, call.get("tableName"), False, None, lambda: rest(call))
+    return _open_by_name(call.target, call.get("tableName"), False, None, lambda: rest(call))
 
 
 @around(_NAMED)
@@ -69,7 +69,7 @@ def resolve_reader_table(call: Call, rest: Rest) -> DataFrame:
     jreader = java_reader(reader) if asked or not streaming else None  # a stream reader without options is as good as a new one
     if streaming and asked and "schema" in said:  # which Spark ignores, and a path to the table would not
         jreader = plain_reader(reader._spark, streaming=True, options=asked)
-    return with_metadata_if_asked(_table(reader._spark, call.get("tableName"), streaming, jreader, lambda: rest(call), asked))
+    return with_metadata_if_asked(_open_by_name(reader._spark, call.get("tableName"), streaming, jreader, lambda: rest(call), asked))
 
 
 @before("a name in IDENTIFIER(?) is replaced, and a value goes with its name")

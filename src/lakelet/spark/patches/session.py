@@ -129,7 +129,7 @@ def _rows_as_arrow(rows: Any, schema: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------- display
 
 
-def _display(_: Any) -> Any:
+def _display_nothing(_: Any) -> Any:
     def display(self: Any, *args: Any, **kwargs: Any) -> None:
         note_once("display shows nothing in a pipeline")
 
@@ -140,7 +140,7 @@ DISPLAY: tuple[Patch, ...] = (
     Patch(
         owners.FRAME,
         "display",
-        without_context(_display),
+        without_context(_display_nothing),
         "notebooks show rows; a pipeline has no reader",
         "4.0.0",
         optional=True,

@@ -32,7 +32,7 @@ def _readable_tables() -> list[TableName]:
     return [found[key] for key in sorted(found)]
 
 
-def _schemas(catalog: str) -> list[str]:
+def _schemas_with_tables(catalog: str) -> list[str]:
     """The schemas of a catalog that have tables; the pipeline's own always."""
     own = stored_tables().namespace
     found = {name.schema.lower(): name.schema for name in _readable_tables() if name.catalog.lower() == catalog.lower()}
@@ -41,7 +41,7 @@ def _schemas(catalog: str) -> list[str]:
     return [found[key] for key in sorted(found)]
 
 
-def _catalogs() -> list[str]:
+def _catalogs_with_tables() -> list[str]:
     own = stored_tables().namespace.catalog
     found = {own.lower(): own, **{name.catalog.lower(): name.catalog for name in _readable_tables()}}
     return [found[key] for key in sorted(found)]
@@ -95,12 +95,12 @@ def _rows_of_listing(spark: SparkSession, asked: Shown) -> DataFrame | None:
     if len(split_name(asked.scope or "all")) > (1 if asked.what == "SCHEMAS" else 2):
         return None
     if asked.what == "CATALOGS":
-        names = _names_matching(_catalogs(), asked.pattern)
-        return spark.createDataFrame([(name,) for name in _catalogs() if name in names], "catalog STRING")
+        names = _names_matching(_catalogs_with_tables(), asked.pattern)
+        return spark.createDataFrame([(name,) for name in _catalogs_with_tables() if name in names], "catalog STRING")
     if asked.what == "SCHEMAS":
         catalog = split_name(asked.scope)[0] if asked.scope else stored_tables().namespace.catalog
-        names = _names_matching(_schemas(catalog), asked.pattern)
-        return spark.createDataFrame([(name,) for name in _schemas(catalog) if name in names], "databaseName STRING")
+        names = _names_matching(_schemas_with_tables(catalog), asked.pattern)
+        return spark.createDataFrame([(name,) for name in _schemas_with_tables(catalog) if name in names], "databaseName STRING")
     tables = spark.catalog.listTables(asked.scope or None, asked.pattern or None)
     rows = [((table.namespace or [""])[-1], table.name, table.isTemporary) for table in tables]
     return spark.createDataFrame(rows, "database STRING, tableName STRING, isTemporary BOOLEAN")
@@ -116,22 +116,22 @@ def list_tables(call: Call, rest: Rest) -> list[Table]:
 def list_databases(call: Call, rest: Rest) -> list[Database]:
     """Return the schemas of the pipeline's catalog."""
     catalog = stored_tables().namespace.catalog
-    names = _names_matching(_schemas(catalog), call.get("pattern"))
-    return [Database(name, catalog, None, "") for name in _schemas(catalog) if name in names]
+    names = _names_matching(_schemas_with_tables(catalog), call.get("pattern"))
+    return [Database(name, catalog, None, "") for name in _schemas_with_tables(catalog) if name in names]
 
 
 @around(_LISTING_WHY)
 def list_catalogs(call: Call, rest: Rest) -> list[CatalogMetadata]:
     """Return the catalogs that have tables."""
-    names = _names_matching(_catalogs(), call.get("pattern"))
-    return [CatalogMetadata(name, None) for name in _catalogs() if name in names]
+    names = _names_matching(_catalogs_with_tables(), call.get("pattern"))
+    return [CatalogMetadata(name, None) for name in _catalogs_with_tables() if name in names]
 
 
 @around(_LISTING_WHY)
 def database_exists(call: Call, rest: Rest) -> bool:
     """Return whether a schema has tables."""
     catalog, schema = _catalog_and_schema(call.get("dbName"))
-    return schema.lower() in (name.lower() for name in _schemas(catalog))
+    return schema.lower() in (name.lower() for name in _schemas_with_tables(catalog))
 
 
 # ------------------------------------------------------------------- current_catalog, current_schema, current_database

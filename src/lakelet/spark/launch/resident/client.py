@@ -64,7 +64,7 @@ class SessionClient:
             settings: of the session that would be started.
         """
         if self._connection is not None:
-            self._leave()  # code has stopped the session: from here on this command has its own
+            self._leave_server_process()  # code has stopped the session: from here on this command has its own
             return None
         if any(os.environ.get(name) for name in (NO_SESSION, *_BY_ITSELF)):
             return None
@@ -85,16 +85,16 @@ class SessionClient:
             if isinstance(answer, SessionRefusal) and answer.why:
                 self.note(f"The session of lakelet watch is not used: {answer.why}.")
             return None
-        return self._attached(connection, answer, settings)
+        return self._attach(connection, answer, settings)
 
-    def _leave(self) -> None:
+    def _leave_server_process(self) -> None:
         """End the use of the server's process, which ends that process, and let pyspark start another one."""
         if self._connection is not None:
             self._connection.close()
         self._context = None
         leave_process()
 
-    def _attached(self, connection: socket.socket, access: SessionAccess, settings: Mapping[str, str]) -> SparkSession | None:
+    def _attach(self, connection: socket.socket, access: SessionAccess, settings: Mapping[str, str]) -> SparkSession | None:
         """Make this command's session in the process of the server. From here on an end without `_report_end` ends that process."""
         from lakelet.jvm.errors import Py4JError
 
@@ -104,7 +104,7 @@ class SessionClient:
         try:
             session = self._session_in(access, settings)
         except (Py4JError, OSError):
-            self._leave()
+            self._leave_server_process()
             os.environ.update(own)
             self.note("The session of lakelet watch is not used: it does not answer.")
             return None

@@ -97,7 +97,7 @@ class Machine:
             (sys.version, sys.executable, sys.prefix, sys.base_prefix, sys.flags),
             tuple(dict.fromkeys((paths["purelib"], paths["platlib"]))),
             PACKAGE,
-            (os.path.realpath(java), "/etc/localtime", *_credentials(environ)),
+            (os.path.realpath(java), "/etc/localtime", *_credential_files(environ)),
             tuple(filter(None, (environ.get("SPARK_CONF_DIR"), environ.get("HADOOP_CONF_DIR")))),
             umask,
             (os.getuid(), os.getgid(), *sorted(os.getgroups())),
@@ -105,9 +105,9 @@ class Machine:
 
     def facts(self, key: bytes) -> Facts:
         """The facts, in the order in which a difference is reported."""
-        return dict(self._facts(key))
+        return dict(self._each_fact(key))
 
-    def _facts(self, key: bytes) -> Iterator[tuple[str, str]]:
+    def _each_fact(self, key: bytes) -> Iterator[tuple[str, str]]:
         yield "the user", signatures.digest(self.groups, key)
         yield "the working folder", signatures.digest(self.folder, key)
         yield "the umask", signatures.digest(self.umask, key)
@@ -152,7 +152,7 @@ def _installed_signature(path: str) -> str:
     return signatures.FOLDER if os.path.isdir(path) else f"{found.st_size:x}.{found.st_mtime_ns:x}.{found.st_ino:x}"
 
 
-def _credentials(environ: Mapping[str, str]) -> Iterator[str]:
+def _credential_files(environ: Mapping[str, str]) -> Iterator[str]:
     home = os.path.expanduser("~/.aws")
     yield environ.get("AWS_SHARED_CREDENTIALS_FILE") or os.path.join(home, "credentials")
     yield environ.get("AWS_CONFIG_FILE") or os.path.join(home, "config")
