@@ -96,7 +96,7 @@ def in_place(spark: SparkSession, sql: str, plans: Mapping[str, Any]) -> Any:
 def substitute(spark: SparkSession, sql: str) -> str:
     """Return `sql` with `${key}` replaced from the session's configuration, as Spark's parser does it.
 
-    Positions of `relations` refer to this text. A text without `${` comes back unchanged.
+    Positions of `references` refer to this text. A text without `${` comes back unchanged.
     """
     if "${" not in sql:
         return sql
@@ -129,22 +129,14 @@ def with_short_prefixes(query: Edits, names: Mapping[tuple[str, ...], str]) -> E
     return query.plus(edits)
 
 
-def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = None) -> list[RelationRef]:
-    """Return the tables that the one statement `sql` reads, in the order of the text, each position once.
-
-    Left out: names of common table expressions (where they are visible), table functions, and the target of an INSERT. Positions are
-    characters of `substitute(spark, sql)`. `args`: the values of the text's named parameters, for `IDENTIFIER(…)`. Raises pyspark's
-    ParseException when Spark cannot parse the text.
-    """
-    return [ref for ref in references(spark, sql, args=args) if isinstance(ref, RelationRef)]
-
-
 def references(
     spark: SparkSession, sql: str, functions: Collection[str] = (), args: Mapping[str, Any] | None = None
 ) -> list[RelationRef | CallRef]:
     """Return the tables that `sql` reads and its calls of these table functions (lower-case names), in the order of the text.
 
-    The arguments of such a call are not looked into. Positions and errors are those of `relations`.
+    Each position is there once. Left out: names of common table expressions (where they are visible), other table functions, and the target
+    of an INSERT; the arguments of a call are not read. Positions are characters of `substitute(spark, sql)`. `args`: the values of the
+    text's named parameters, for `IDENTIFIER(…)`. Raises pyspark's ParseException when Spark cannot parse the text.
     """
     text = substitute(spark, sql)
     called = frozenset(functions if may_have(text, functions) else ())
@@ -196,7 +188,7 @@ def replacing(spark: SparkSession, sql: str, new: Replacing, args: Mapping[str, 
     """Return the text with what replaces its references: calls are asked for first, then tables, each in the order of the text.
 
     A name without an alias gets one, as a rule its last part, so that `SELECT t.a FROM db.t` still works. A temporary view, whose name is
-    one plain word, has no versions: the clause that asks for one is taken out. Raises like `relations`.
+    one plain word, has no versions: the clause that asks for one is taken out. Raises like `references`.
     """
     text = substitute(spark, sql)
     edits: list[tuple[int, int, str]] = []
@@ -221,14 +213,14 @@ def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], 
 
 
 def is_query(spark: SparkSession, sql: str) -> bool:
-    """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `relations`."""
+    """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `references`."""
     if _QUERY.match(sql) and not may_have(sql, ("INSERT",)):
         return True  # a statement that begins like this and inserts nothing is a query; if it is none at all, running it says so
     return only_reads(spark, parsed(spark, sql))
 
 
 def has_subqueries(spark: SparkSession, sql: str) -> bool:
-    """Whether an expression of a query holds a query, which may name columns of the one around it. Raises like `relations`."""
+    """Whether an expression of a query holds a query, which may name columns of the one around it. Raises like `references`."""
 
     def holds(node: Any) -> bool:
         if node.subqueries().size():

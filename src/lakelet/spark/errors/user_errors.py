@@ -160,11 +160,9 @@ _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "JOIN", "UNI
 _SQL_ONLY = ("if", "nullif", "cast", "date", "string", "bigint", "int", "double", "decimal", "timestamp", "boolean", "current_timestamp")
 _FUNCTIONS_OF_OTHERS = {
     "isnull": "isnull",
-    "getdate": "current_timestamp",
     "len": "length",
     "datepart": "date_part",
     "to_varchar": "to_char",
-    "iff": "if",
     "string_agg": "array_join(collect_list(column), ', ')",
     "group_concat": "array_join(collect_list(column), ', ')",
     "listagg": "listagg",
@@ -172,7 +170,6 @@ _FUNCTIONS_OF_OTHERS = {
     "str_to_date": "to_date",
     "safe_cast": "try_cast",
     "countif": "count_if",
-    "charindex": "locate",
 }
 """What Spark has for functions of other databases."""
 
