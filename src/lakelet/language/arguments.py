@@ -10,7 +10,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import split_name
 from lakelet.base.text import option_text
 from lakelet.language.model import ColumnPath
-from lakelet.language.sql_text.spark_words import in_words_of_spark, written_text
+from lakelet.language.sql_text.spark_sql import in_words_of_spark, written_text
 from lakelet.language.unsupported import unsupported
 
 

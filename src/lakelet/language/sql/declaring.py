@@ -27,7 +27,7 @@ from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql.query import SqlQuery, Wanted
 from lakelet.language.sql.rules import columns_of, on_columns
 from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
-from lakelet.language.sql_text.json_paths import json_paths, parameters
+from lakelet.language.sql_text.spark_sql import json_paths, parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken, adjacent
 

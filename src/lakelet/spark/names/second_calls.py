@@ -52,7 +52,7 @@ def _has_ambiguous_columns(problem: Exception) -> bool:
 
 
 TEXT_PATHS = Mode(is_path_into_text)
-"""`F.expr` takes paths into JSON text (`json_paths`)."""
+"""`F.expr` takes paths into JSON text (`sql_rewriting`)."""
 FILE_METADATA = Mode(_asks_for_metadata)
 """Streams of Delta tables, and datasets of the pipeline, have the hidden column `_metadata` (`file_metadata`)."""
 OWN_COLUMNS = Mode(_has_ambiguous_columns)

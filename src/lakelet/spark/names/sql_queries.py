@@ -25,7 +25,7 @@ from lakelet.jvm.sessions import has_view, java_session, plain_reader
 from lakelet.language.model import Dataset
 from lakelet.language.registry import Notice, names_used
 from lakelet.language.sql_text import commands, table_names
-from lakelet.language.sql_text.spark_words import with_values
+from lakelet.language.sql_text.spark_sql import with_values
 from lakelet.language.sql_text.tokens import begins_with, may_have
 from lakelet.language.unsupported import unsupported
 from lakelet.spark.errors.missing_tables import MissingTable

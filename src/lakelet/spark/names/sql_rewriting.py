@@ -19,7 +19,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, quoted, split_name
 from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.sessions import has_function
-from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_words_of_spark
 from lakelet.language.sql_text.table_names import Edits, RelationRef, with_short_prefixes
 from lakelet.language.sql_text.tokens import edited, may_have, name_end, tokens
 from lakelet.spark.names.second_calls import is_path_into_text

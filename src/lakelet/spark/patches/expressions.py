@@ -18,7 +18,7 @@ from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted
 from lakelet.jvm.errors import Py4JError
 from lakelet.language.registry import active_reader
-from lakelet.language.sql_text.spark_words import in_words_of_spark, note_written
+from lakelet.language.sql_text.spark_sql import in_words_of_spark, note_written
 from lakelet.language.sql_text.tokens import may_have
 from lakelet.spark.names.from_json import in_text, is_inferring
 from lakelet.spark.names.reader import TableReader

@@ -1,8 +1,9 @@
-"""The colon of Databricks SQL: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter (SQ-7, SQ-8).
+"""SQL text of Databricks as text that Spark takes: paths into JSON text, parameters, options without a value (SQ-7, SQ-8).
 
-Spark knows the first on VARIANT only, so that a query over text is rewritten with `get_json_object`. Everything stays in its line.
-Names are found whatever their case, as on Databricks; those in brackets only as they are. A field that is there as it is written costs
-nothing more; the keys of the text are looked through only where it is not, and the text has the name at all.
+The colon has two meanings: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter. Spark knows the first on VARIANT only, so
+that a query over text is rewritten with `get_json_object`. Everything stays in its line. Names are found whatever their case, as on
+Databricks; those in brackets only as they are. A field that is there as it is written costs nothing more; the keys of the text are searched
+only where it is not, and the text has the name at all.
 """
 
 from __future__ import annotations
@@ -10,10 +11,50 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lakelet.base.names import quoted
-from lakelet.language.sql_text.tokens import OpenToken, Token, edited, literal, tokens
+from lakelet.language.sql_text.tokens import OpenToken, Token, edited, literal, may_have, plain_tokens, tokens
+
+_SWITCH_OPTION = "SKIPCHANGECOMMITS"
+_MAY_BE_PATH = re.compile(r"(?<!:):(?!:)\s*(?:[^\W\d]|\d+[^\W\d]|[`\['\"])")  # also in strings; no time of day
+
+
+_WRITTEN_TEXT = "lakelet_written"
+
+
+def note_written(column: object, text: str) -> None:
+    """Keep the text of `F.expr(text)` with its column, if it may be a path into JSON text, which the column itself cannot be."""
+    if _MAY_BE_PATH.search(text):
+        vars(column)[_WRITTEN_TEXT] = text
+
+
+def written_text(condition: Any) -> str | None:
+    """The text of a condition: as given, or of a column that `note_written` noted; None for any other column."""
+    found = condition if isinstance(condition, str) else getattr(condition, "__dict__", {}).get(_WRITTEN_TEXT)
+    return None if found is None else str(found)
+
+
+def in_words_of_spark(text: str) -> str:
+    """Return SQL text with each path into JSON (`raw:a.b`) as the call that Spark has for it; other text comes back unchanged."""
+    return json_paths(text) if _MAY_BE_PATH.search(text) else text
+
+
+def with_values(text: str) -> str:
+    """Return SQL text with the value of each option that may go without: `STREAM t WITH (SKIPCHANGECOMMITS)` means `= TRUE`."""
+    if not may_have(text, [_SWITCH_OPTION]):
+        return text
+    found = plain_tokens(text)
+    bare = [
+        token.stop
+        for before, token, after in zip(found, found[1:], found[2:], strict=False)
+        if token.upper == _SWITCH_OPTION and before.upper in ("(", ",") and after.upper in (")", ",")
+    ]
+    return edited(text, [(at, at, " = TRUE") for at in bare])
+
+
+# ----------------------------------------------------------------------------------------------------------- the colon
+
 
 _PLAIN = re.compile(r"\w+")
 _WRITTEN_ONE_WAY = re.compile(r"[ !#-.0-\[\]-~]*")
