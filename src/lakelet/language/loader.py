@@ -47,9 +47,9 @@ from lakelet.language.registry import Notice, Registry, active_reader, name_left
 class Loaded:
     """Declarations of the files, the notices about them, and the helper modules that they imported.
 
-    `errors`: all errors found so far; analysis adds its own, and all are reported together. `lost`: what did not run of the files: a name
-    that seems to be missing may stand in it. `duplicates`: keys of the datasets that have several definitions; `others`: the declarations
-    with the second ones, with the third ones, and so on.
+    `errors`: all errors found so far; analysis adds its own, and all are reported together. `lost`: what did not run of the files:
+    a name that seems to be missing may stand in it. `duplicates`: keys of the datasets that have several definitions; `others`: the
+    declarations with the second ones, with the third ones, and so on.
     """
 
     definitions: Definitions

@@ -155,6 +155,3 @@ def _names_bound(body: Iterable[ast.stmt]) -> Iterator[str]:
                 yield node.name
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-
-
-__all__ = ["ANYTHING", "Lost", "LostPart", "lost_declaration", "lost_python", "lost_sql", "root_name"]

@@ -53,8 +53,8 @@ class Reader(Protocol):
 class Registry:
     """Collects datasets and flows; remembers every contradiction instead of stopping at the first.
 
-    `lost`: the parts of the sources that did not run. A name may have several definitions, which is an error; all are kept, so that what
-    is wrong in each is found too.
+    `lost`: the parts of the sources that did not run. A name may have several definitions, which is an error; all are kept,
+    so that what is wrong in each is found too.
     """
 
     def __init__(self, namespace: Namespace) -> None:

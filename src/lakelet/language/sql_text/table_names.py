@@ -208,7 +208,7 @@ def replacing(spark: SparkSession, sql: str, new: Replacing, args: Mapping[str, 
 
 
 def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None], args: Mapping[str, Any] | None = None) -> str:
-    """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is. See `replacing`."""
+    """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is."""
     return replacing(spark, sql, Replacing(replacement), args).applied()
 
 

@@ -207,9 +207,3 @@ def opened_outside(spark: SparkSession, meant: Meaning, *, streaming: bool, jrea
     if meant.place is Place.STORED:
         return stored_tables().opened(spark, meant.name, jreader)
     return information(spark, meant.name, streaming=streaming)
-
-
-__all__ = [
-    "Meaning", "Place",
-    "frame_of", "information", "meaning", "meaning_outside", "open_named", "open_outside", "opened_outside",
-]  # fmt: skip

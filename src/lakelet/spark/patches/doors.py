@@ -138,6 +138,3 @@ class Door:
 def doors(owner: str, names: Mapping[str, str], *steps: Step) -> list[Door]:
     """Return a door with the same steps for each method of a class. `names`: the version that added each method, by its name."""
     return [Door(owner, name, since, steps) for name, since in names.items()]
-
-
-__all__ = ["Call", "Door", "Rest", "Step", "around", "before", "doors", "run"]

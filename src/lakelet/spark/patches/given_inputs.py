@@ -94,5 +94,3 @@ GIVEN_INPUTS: tuple[Patch, ...] = (
     ),
 )
 """Patches that answer reads from the inputs of a test; the context is a `Given`."""
-
-__all__ = ["GIVEN_INPUTS", "Given", "Inputs"]
