@@ -10,7 +10,7 @@ from lakelet.language.model import Dataset, Definitions, Flow, Kind
 
 
 def target_problems(found: Definitions, lost: Lost) -> Iterator[LakeletError]:
-    """The contradictions between flows and targets, without those that a part of the sources that is `lost` may resolve."""
+    """The contradictions between flows and targets, without those that a part of the sources which did not run may resolve."""
     datasets = {dataset.name.key: dataset for dataset in found.datasets}
     names = [str(dataset.name) for dataset in found.datasets if dataset.kind not in (Kind.VIEW, Kind.MATERIALIZED_VIEW)]
     for flow in found.flows:

@@ -93,4 +93,4 @@ GIVEN_INPUTS: tuple[Patch, ...] = (
         "3.5.0",
     ),
 )
-"""Patches that answer reads from the inputs of a test; the context is a `Given`."""
+"""Patches that answer reads from the inputs of a test; the context is `Given`."""
