@@ -271,8 +271,7 @@ class Pipeline:
         from lakelet.quality.files import FOLDER, with_rule_locations
         from lakelet.quality.unapplied import unapplied
         from lakelet.spark.names.catalog import Catalog
-        from lakelet.spark.names.held import Held
-        from lakelet.spark.names.outside import Named, Outside
+        from lakelet.spark.names.outside import Outside, OutsideTables, StoredTables
         from lakelet.spark.patches.update import UpdateContext, patched
         from lakelet.storage.eventlog.reporter import Reporter
         from lakelet.update.opened import LoadedPipeline
@@ -283,7 +282,7 @@ class Pipeline:
         context = UpdateContext(
             base,
             settings={**_settings_of_update(config, owner.id), **config.parameters},
-            outside=Outside(config.paths, Named(config.tables, config.namespace), Held.of(storage, stored, owner.id, config.namespace)),
+            outside=Outside(config.paths, OutsideTables(config.tables), StoredTables.of(storage, stored, owner.id, config.namespace)),
         )
         with (
             _watching(recording) as end_watching,

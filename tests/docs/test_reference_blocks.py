@@ -19,7 +19,7 @@ from lakelet.config.rule_files import read_rule_file, rules
 from lakelet.config.tool_settings import read_tool_settings
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.language import sql
-from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.api import dlt_modules
 from lakelet.language.registry import Registry, recording
 from tests.paths import ROOT
 

@@ -50,7 +50,7 @@ from lakelet.spark import settings
 from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.errors.user_errors import coded
 from lakelet.spark.names.catalog import Catalog
-from lakelet.spark.names.json_expected import JsonSchemas
+from lakelet.spark.names.from_json import JsonSchemas
 from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import UpdateSession, flow_session
 from lakelet.storage.root import StoredDataset

@@ -22,8 +22,8 @@ from lakelet.config.named_tables import files_fingerprint
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.spark.names.file_states import STATES
-from lakelet.spark.names.json_expected import JsonSchemas
-from lakelet.spark.names.named_tables import named
+from lakelet.spark.names.from_json import JsonSchemas
+from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import schemas
@@ -163,7 +163,7 @@ class PlaceholderReader(QueryReader):
         return self.spark.createDataFrame([(None,) * len(STATES.fields)], STATES)
 
     def opened_outside(self, key: str, frame: DataFrame) -> None:
-        table = named().by_key(key)
+        table = outside_tables().by_key(key)
         if table is not None and files_fingerprint(table) is not None:
             self.outside[key] = None
             self.analyzer.placeholders.mark_versioned(frame)

@@ -14,8 +14,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import shown_options
 from lakelet.files.remote import scheme_of
 from lakelet.language.model import Dataset, Sink
-from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.names.paths import located
 from lakelet.storage.root import new_table_path
 
@@ -40,7 +40,7 @@ def sink_path(dataset: Dataset, catalog: Catalog) -> str:
             dataset=str(dataset.name),
             todo="Let a flow write to the table itself, or name another table.",
         )
-    named = named_tables.named().by_key(sink.table.key)
+    named = outside_tables().by_key(sink.table.key)
     if named is not None:
         return named.path
     own, other = new_table_path(sink.table), catalog.other_tables.get(sink.table.key)

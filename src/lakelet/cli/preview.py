@@ -60,10 +60,9 @@ def preview(asked: o.CommonOptions, name: Name, rows: Rows = SHOWN_ROWS) -> None
 def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
     """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
     from lakelet.inspection.watching import PipelineWatch
-    from lakelet.spark.launch.resident.lending import Lender, SessionEnded
-    from lakelet.spark.launch.resident.warming import Warming
+    from lakelet.spark.launch.resident.server import SessionEnded, SessionServer, WarmUpSteps
 
-    environ, lender, warming = dict(os.environ), Lender(), Warming()  # before Spark starts, for which pyspark sets variables
+    environ, server, warming = dict(os.environ), SessionServer(), WarmUpSteps()  # before Spark starts, for which pyspark sets variables
     write_lines([Line("Starting Spark and analysing the pipeline ...", "quiet")], sys.stderr)
     data, phases = sys.stdout, ExitStack()  # with --json, output of the pipeline's code goes to stderr
 
@@ -72,7 +71,7 @@ def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
         _write_json(finding, data) if asked.as_json else _write_text(finding)
 
     watching = PipelineWatch(
-        lambda: configured(asked), report, rows, turn=lender.turn, check=lender.check, idle=lambda: lender.spare(warming.step)
+        lambda: configured(asked), report, rows, turn=server.turn, check=server.check, idle=lambda: server.use_idle_time(warming.step)
     )
     try:
         with stoppable(), stdout_for_data(asked), phases:
@@ -88,7 +87,7 @@ def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
     except SessionEnded as ended:
         renewed(environ, str(ended))
     finally:
-        lender.close()
+        server.close()
 
 
 def _write_text(finding: Finding) -> None:

@@ -19,17 +19,17 @@ from lakelet.cli.summary import Line
 @contextmanager
 def warm() -> Iterator[None]:
     """In the block Spark is that of a `lakelet watch` of this folder, where one fits. Raises SESSION_ENDED where that was the failure."""
-    from lakelet.spark.launch.resident.borrowing import borrowing
+    from lakelet.spark.launch.resident.client import session_client
 
-    with borrowing(lambda text: write_lines([Line(printable(text), "quiet")], sys.stderr)) as borrower:
+    with session_client(lambda text: write_lines([Line(printable(text), "quiet")], sys.stderr)) as client:
         try:
             yield
         except typer.Exit as ended:
-            if ended.exit_code and borrower.is_lost():
+            if ended.exit_code and client.has_lost_session():
                 raise _session_ended() from None
             raise
         except Exception as problem:
-            if borrower.is_lost():
+            if client.has_lost_session():
                 raise _session_ended() from problem
             raise
 

@@ -14,7 +14,7 @@ from lakelet.files.moves import Folder, Move
 from lakelet.flows.moved_sources import followed_by, reads_of
 from lakelet.language.model import Flow
 from lakelet.language.registry import Notice
-from lakelet.spark.names.json_expected import JsonSchemas
+from lakelet.spark.names.from_json import JsonSchemas
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.root import Storage
 

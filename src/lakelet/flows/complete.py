@@ -22,7 +22,7 @@ from lakelet.flows.quarantine import is_behind, quarantine_of
 from lakelet.flows.view_settings import computed_bytes, input_bytes, set_by_size
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
 from lakelet.spark.expectations.measure import judged
-from lakelet.spark.names import named_tables
+from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
@@ -59,7 +59,7 @@ def view_state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], 
         if by_old_names and name not in known and known.get(key, log.version() + 1) <= log.version():
             name = key
         versions[name] = log.data_version(known.get(name, -1))
-    for table in filter(None, map(named_tables.named().by_key, run.flow.outside)):
+    for table in filter(None, map(outside_tables().by_key, run.flow.outside)):
         versions[f"{table.given} ({table.path})"] = files_fingerprint(table) or -1
     return ViewState(run.flow.fingerprint, versions, run.flow.always, run.flow.earlier_fingerprint)
 

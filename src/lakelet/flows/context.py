@@ -28,8 +28,7 @@ from lakelet.flows.metrics import event_id
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import ChangeSpec, Dataset, Flow
 from lakelet.spark.names.file_states import STATES, dataset_states
-from lakelet.spark.names.json_columns import Growth
-from lakelet.spark.names.json_expected import JsonSchemas
+from lakelet.spark.names.from_json import Growth, JsonSchemas
 from lakelet.spark.names.second_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas

@@ -27,10 +27,10 @@ from lakelet.jvm.sessions import has_view, java_session
 from lakelet.language.model import Flow, Hook, SinkHandler
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import essence, run_failure
-from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.names.paths import FILE_FORMATS, located, with_local_locations
-from lakelet.spark.patches.made_tables import path_to_write, with_target
+from lakelet.spark.patches.created_tables import path_to_write, with_target
 from lakelet.spark.session_clones import within
 from lakelet.storage.root import new_table_path
 
@@ -118,9 +118,9 @@ class _Reader(RunReader):
                 where=caller_location(),
                 todo="Let a flow write to it, or write to a table outside of the pipeline.",
             )
-        table = named_tables.named().by_key(full.key)
+        table = outside_tables().by_key(full.key)
         if table is not None:
             return f"delta.{quoted(path_to_write(table))}"
-        made = named_tables.named().made.get(full.key)
+        made = outside_tables().created.get(full.key)
         path = self.catalog.other_tables.get(full.key) or str(self.environment.storage.at(new_table_path(full)))
         return made or f"delta.{quoted(path)}"

@@ -14,7 +14,7 @@ from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
 from lakelet.inspection.opened import find_stored, open_or_none, path_of, unknown_table, unwritten
 from lakelet.inspection.scripts import ScopedQuery, no_query, script
-from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_words_of_spark
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import EVENT_LOG
@@ -61,13 +61,13 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     from lakelet.jvm.errors import Py4JError
     from lakelet.language.sql_text import table_names as sqltext
     from lakelet.language.sql_text.tokens import may_have, plain_tokens
-    from lakelet.spark.patches import json_schemas
+    from lakelet.spark.patches import functions
 
     asked = script(sql)
     if not plain_tokens(asked.query.query):
         raise no_query()
-    if may_have(sql, (json_schemas.NAME,)):
-        json_schemas.register(spark)
+    if may_have(sql, (functions.SCHEMA_OF_JSON_AGG,)):
+        functions.register_json_schemas(spark)
     try:
         if not all(sqltext.is_query(spark, in_words_of_spark(one.query)) for one in (*(view for _, view in asked.views), asked.query)):
             raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
@@ -96,7 +96,7 @@ class _Views:
 
     def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
         from lakelet.language.sql_text.table_names import has_subqueries
-        from lakelet.spark.names.column_prefixes import ColumnPrefixes
+        from lakelet.spark.names.sql_rewriting import ColumnPrefixes
 
         self._spark = spark
         self._storage = Storage(storage)
@@ -128,8 +128,8 @@ class _Views:
 
     def _analysed(self, query: str) -> DataFrame:
         from lakelet.language.sql_text import table_names as sqltext
-        from lakelet.spark.names.file_functions import FUNCTIONS
-        from lakelet.spark.names.json_paths import on_text_too
+        from lakelet.spark.names.sql_rewriting import on_text_too
+        from lakelet.spark.names.table_functions import FUNCTIONS
 
         return self._prefixes.run(
             lambda alias: sqltext.replacing(self._spark, query, sqltext.Replacing(self, self.of_files, FUNCTIONS, alias)),
@@ -161,9 +161,9 @@ class _Views:
         from lakelet.autoloader import register
         from lakelet.autoloader.batch import open_files, read_files
         from lakelet.autoloader.settings import source_settings
-        from lakelet.spark.names import file_functions as filecalls
-        from lakelet.spark.names.change_functions import TABLE_CHANGES
+        from lakelet.spark.names import table_functions as filecalls
         from lakelet.spark.names.file_states import STATES, checkpoint_states, dataset_states
+        from lakelet.spark.names.table_functions import TABLE_CHANGES
 
         evaluate = filecalls.evaluated(self._spark.sql)
         if call.name == filecalls.EVENT_LOG:  # of whatever it is asked for: a storage has one log
@@ -195,7 +195,7 @@ class _Views:
 
     def _changes(self, names: Sequence[str | None], values: Sequence[Any]) -> DataFrame:
         """The change feed of a stored table (`table_changes`)."""
-        from lakelet.spark.names.change_functions import feed_of
+        from lakelet.spark.names.table_functions import feed_of
 
         name, options = feed_of(names, values, None)
         stored = self._stored(name)
@@ -265,7 +265,7 @@ class _Views:
 
     def _described(self, asked: RelationName) -> str:
         """A relation of the information schema."""
-        from lakelet.spark.names.information import frame_of
+        from lakelet.spark.names.lookup import frame_of
 
         name = _plain(f"{SCHEMA}.{asked.relation}.{asked.catalog}")
         frame_of(self._spark, asked, described(self._storage)).createOrReplaceTempView(name)

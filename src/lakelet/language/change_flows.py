@@ -14,8 +14,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.user_code import call_user_code, is_library
 from lakelet.language.argument_types import Columns, Expression, ScdType, Snapshots
-from lakelet.language.arguments import invalid
-from lakelet.language.column_arguments import columns, expression, plain_column
+from lakelet.language.arguments import columns, expression, invalid, plain_column
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
 from lakelet.language.registry import active_reader, active_registry
 
@@ -172,7 +171,7 @@ def create_auto_cdc_flow(
 def _flow_name(name: Any, flow_name: Any, location: Location) -> Any:
     """Return the name of the flow: each function takes it under the name of the other one too."""
     if name is not None and flow_name is not None:
-        raise _contradiction("name and flow_name are the same argument", location, "Give one of them.")
+        raise _contradicting_arguments("name and flow_name are the same argument", location, "Give one of them.")
     return name if name is not None else flow_name
 
 
@@ -203,7 +202,9 @@ def apply_changes_from_snapshot(
     """
     where = caller_location()
     given = _source_of_snapshots(source, snapshot_and_version, where)
-    _snapshots(target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
+    _declare_snapshot_flow(
+        target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where
+    )
 
 
 def create_auto_cdc_from_snapshot_flow(
@@ -224,7 +225,9 @@ def create_auto_cdc_from_snapshot_flow(
     """
     where = caller_location()
     given = _source_of_snapshots(source, snapshot_and_version, where)
-    _snapshots(target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
+    _declare_snapshot_flow(
+        target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- declarations
@@ -239,8 +242,8 @@ def declare_changes(given: ChangeArguments, target: Any, name: Any, where: Locat
     nulls, null_columns = _null_updates(given, where)
     system = _system_sequence(given, where)
     spec = ChangeSpec(
-        source=_name("source", given.source, where),
-        keys=_keys(given.keys, where),
+        source=_required_name("source", given.source, where),
+        keys=_key_columns(given.keys, where),
         sequence_by=expression("sequence_by", given.sequence_by, where, needed=True),
         scd_type=2 if system is not None else _scd_type(given.stored_as_scd_type, where),
         system_sequence_by=system,
@@ -254,35 +257,37 @@ def declare_changes(given: ChangeArguments, target: Any, name: Any, where: Locat
         ignore_null_columns=null_columns,
         columns_to_update=plain_column("columns_to_update", given.columns_to_update, where),
         where=expression("where", given.where, where),
-        once=_switch("once", given.once, where),
+        once=_true_or_false("once", given.once, where),
     )
-    _add(spec, target, name, where, **of_flow)
+    _add_change_flow(spec, target, name, where, **of_flow)
 
 
 def _source_of_snapshots(source: Any, snapshot_and_version: Any, where: Location) -> Any:
     if source is not None and snapshot_and_version is not None:
-        raise _contradiction("source and snapshot_and_version are the same argument", where, "Give one of them.")
+        raise _contradicting_arguments("source and snapshot_and_version are the same argument", where, "Give one of them.")
     return source if source is not None else snapshot_and_version
 
 
-def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, once: Any, where: Location) -> None:
+def _declare_snapshot_flow(
+    target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, once: Any, where: Location
+) -> None:
     if _is_bitemporal(scd_type):
-        raise _contradiction(
+        raise _contradicting_arguments(
             'stored_as_scd_type="bitemporal" does not go with snapshots: they have one time only',
             where,
             "Apply the changes of a feed with create_auto_cdc_flow, which has sequence_by and system_sequence_by; or keep type 1 or 2.",
         )
     function = source if callable(source) else _once_a_version(source) if isinstance(source, tuple) and len(source) == 2 else None
     spec = ChangeSpec(
-        source=None if function else _name("source", source, where),
-        keys=_keys(keys, where),
+        source=None if function else _required_name("source", source, where),
+        keys=_key_columns(keys, where),
         scd_type=_scd_type(scd_type, where),
         track_history_column_list=columns("track_history_column_list", tracked, where),
         track_history_except_column_list=columns("track_history_except_column_list", untracked, where),
-        once=_switch("once", once, where),
+        once=_true_or_false("once", once, where),
         snapshots=function or "periodic",
     )
-    _add(spec, target, None, where)
+    _add_change_flow(spec, target, None, where)
 
 
 def _once_a_version(given: tuple[Any, Any]) -> Callable[[Any], Any]:
@@ -290,19 +295,19 @@ def _once_a_version(given: tuple[Any, Any]) -> Callable[[Any], Any]:
     return lambda latest: None if latest == given[1] else given
 
 
-def _add(spec: ChangeSpec, target: Any, name: Any, where: Location, **of_flow: Any) -> None:
+def _add_change_flow(spec: ChangeSpec, target: Any, name: Any, where: Location, **of_flow: Any) -> None:
     _check_together(spec, where)
     registry = active_registry()
-    table = registry.resolve(_name("target", target, where), where)
+    table = registry.resolve(_required_name("target", target, where), where)
     flow = str(table)
     if name is not None:
-        text = _name("flow_name", name, where)
+        text = _required_name("flow_name", name, where)
         flow = text if "." in text else str(registry.resolve(f"`{text}`", where))
-    of_flow = {"query": lambda: _rows(spec, where), **of_flow}
+    of_flow = {"query": lambda: _rows_of_source(spec, where), **of_flow}
     registry.add_flow(Flow(name=flow, target=table, where=where, default=False, changes=spec, **of_flow))
 
 
-def _rows(spec: ChangeSpec, where: Location) -> Any:
+def _rows_of_source(spec: ChangeSpec, where: Location) -> Any:
     """What the flow reads: events as a stream, or for `once` as either; a snapshot as a batch, the first where a function gives them."""
     reader = active_reader()
     if reader is None:
@@ -334,29 +339,31 @@ def _check_together(spec: ChangeSpec, where: Location) -> None:
         ("track_history_column_list", "track_history_except_column_list"),
     ):
         if getattr(spec, one) is not None and getattr(spec, other) is not None:
-            raise _contradiction(f"{one} and {other} exclude each other", where, "Keep one of them.")
+            raise _contradicting_arguments(f"{one} and {other} exclude each other", where, "Keep one of them.")
     history = spec.track_history_column_list is not None or spec.track_history_except_column_list is not None
     if history and spec.scd_type == 1:
-        raise _contradiction(
+        raise _contradicting_arguments(
             "track_history_* goes with SCD type 2 only: type 1 keeps no history", where, 'Write stored_as_scd_type="2", or leave it out.'
         )
     if spec.bitemporal and spec.columns_to_update is not None:
-        raise _contradiction(
+        raise _contradicting_arguments(
             "columns_to_update does not go with a bitemporal table", where, "Leave it out, or set ignore_null_updates for partial events."
         )
     if spec.apply_as_truncates is not None and spec.scd_type == 2:
-        raise _contradiction(
+        raise _contradicting_arguments(
             "apply_as_truncates goes with SCD type 1 only: history cannot be truncated", where, "Leave it out, or keep the table as type 1."
         )
     if spec.columns_to_update is not None and spec.ignore_null_updates is not NullUpdates.NONE:
-        raise _contradiction(
+        raise _contradicting_arguments(
             "columns_to_update and ignore_null_updates exclude each other: both say what an event sets", where, "Keep one of them."
         )
     selected = {path[0].lower() for path in spec.column_list or ()}
     left_out = {path[0].lower() for path in spec.except_column_list or ()}
     for key in spec.keys:
         if (spec.column_list is not None and key[0].lower() not in selected) or key[0].lower() in left_out:
-            raise _contradiction(f"the key column {key[0]!r} is not among the columns of the target", where, "Keys are always kept.")
+            raise _contradicting_arguments(
+                f"the key column {key[0]!r} is not among the columns of the target", where, "Keys are always kept."
+            )
 
 
 def _null_updates(given: ChangeArguments, where: Location) -> tuple[NullUpdates, tuple[ColumnPath, ...]]:
@@ -367,9 +374,9 @@ def _null_updates(given: ChangeArguments, where: Location) -> tuple[NullUpdates,
     names = ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list")
     listed, left_out = (columns(name, getattr(given, name), where, nested=True) for name in names)
     if listed is not None and left_out is not None:
-        raise _contradiction(f"{names[0]} and {names[1]} exclude each other", where, "Keep one of them.")
+        raise _contradicting_arguments(f"{names[0]} and {names[1]} exclude each other", where, "Keep one of them.")
     if everything and (listed is not None or left_out is not None):
-        raise _contradiction("ignore_null_updates=True means all columns, and a list was given too", where, "Keep one of them.")
+        raise _contradicting_arguments("ignore_null_updates=True means all columns, and a list was given too", where, "Keep one of them.")
     if listed is not None:
         return NullUpdates.ON, listed
     if left_out is not None:
@@ -380,24 +387,24 @@ def _null_updates(given: ChangeArguments, where: Location) -> tuple[NullUpdates,
 # ---------------------------------------------------------------------------------------------------- argument checks
 
 
-def _contradiction(what: str, where: Location, todo: str) -> LakeletError:
+def _contradicting_arguments(what: str, where: Location, todo: str) -> LakeletError:
     return LakeletError("CDC_CONTRADICTION", what, where=where, todo=todo)
 
 
-def _name(argument: str, value: Any, where: Location) -> str:
+def _required_name(argument: str, value: Any, where: Location) -> str:
     if not isinstance(value, str) or not value.strip():
         todo = "Name a view: the query that makes the events belongs into one." if argument == "source" else None
         raise invalid(f"{argument} must be a name as text, got {value!r}", where, todo)
     return value
 
 
-def _switch(argument: str, value: Any, where: Location) -> bool:
+def _true_or_false(argument: str, value: Any, where: Location) -> bool:
     if not isinstance(value, bool):
         raise invalid(f"{argument} must be True or False, got {value!r}", where)
     return value
 
 
-def _keys(value: Any, where: Location) -> tuple[ColumnPath, ...]:
+def _key_columns(value: Any, where: Location) -> tuple[ColumnPath, ...]:
     found = columns("keys", value, where)
     if not found:
         raise invalid("keys names no column", where, 'Write keys=["id"]: the columns that identify a row.')
@@ -409,10 +416,10 @@ def _system_sequence(given: ChangeArguments, where: Location) -> Any:
     system, bitemporal = given.system_sequence_by, _is_bitemporal(given.stored_as_scd_type)
     if bitemporal and system is None:
         todo = "Write system_sequence_by: the column that says when an event became known."
-        raise _contradiction('stored_as_scd_type="bitemporal" needs system_sequence_by', where, todo)
+        raise _contradicting_arguments('stored_as_scd_type="bitemporal" needs system_sequence_by', where, todo)
     if system is not None and not bitemporal:
         todo = 'Write stored_as_scd_type="bitemporal", or leave it out.'
-        raise _contradiction("system_sequence_by goes with bitemporal tables only", where, todo)
+        raise _contradicting_arguments("system_sequence_by goes with bitemporal tables only", where, todo)
     return expression("system_sequence_by", system, where)
 
 

@@ -13,9 +13,9 @@ from lakelet.language.argument_types import Columns, Expression, F, Rules, Schem
 from lakelet.language.arguments import invalid, settings, text, texts
 from lakelet.language.decorated import PENDING, check_no_parameters, function_name, unwrapped, wrapper
 from lakelet.language.expectations import rules_of
+from lakelet.language.flows import replacement
 from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import active_registry
-from lakelet.language.replacing import replacement
 from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql_text.tokens import may_have
 from lakelet.language.unsupported import STRICT_POLICY, unsupported
@@ -24,7 +24,7 @@ _MORE_THAN_TYPES = ("GENERATED", "CONSTRAINT", "DEFAULT", "PRIMARY", "FOREIGN", 
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class _DeclaredOptions:
     """What a table or view is declared with, but for its name: the arguments of the functions below, as the user gave them."""
 
     comment: Any = None
@@ -43,8 +43,8 @@ class _Options:
     sequence_by: Any = None
 
 
-def _dataset(
-    kind: Kind, name: Any, where: Location, expectations: Sequence[Expectation], given: _Options, filled: tuple[Any, ...] = ()
+def _checked_dataset(
+    kind: Kind, name: Any, where: Location, expectations: Sequence[Expectation], given: _DeclaredOptions, filled: tuple[Any, ...] = ()
 ) -> TableName:
     """Record a dataset and return its full name. `filled`: the columns that its own query gets besides those that it returns.
 
@@ -71,7 +71,7 @@ def _dataset(
     full = registry.resolve(text("name", name, where) or "", where)
     if given.partition_cols and given.cluster_by:
         raise invalid("partition_cols and cluster_by exclude each other", where, "Keep one of them.")
-    declared, computed = _schema(given.schema, where)
+    declared, computed = _checked_schema(given.schema, where)
     schema, limits = without_lengths(declared, where)
     registry.add_dataset(
         Dataset(
@@ -94,14 +94,14 @@ def _dataset(
     return full
 
 
-def _declare(kind: Kind, function: F | None, name: Any, given: _Options) -> F | Callable[[F], F]:
+def _declare_or_decorate(kind: Kind, function: F | None, name: Any, given: _DeclaredOptions) -> F | Callable[[F], F]:
     """Decorator with and without parentheses, and plain call `dlt.table(func, name="x")`."""
     if function is None:
-        return lambda decorated: _declared(kind, decorated, name, given)
-    return _declared(kind, function, name, given)
+        return lambda decorated: _declare_function(kind, decorated, name, given)
+    return _declare_function(kind, function, name, given)
 
 
-def _declared(kind: Kind, function: F, name: Any, given: _Options) -> F:
+def _declare_function(kind: Kind, function: F, name: Any, given: _DeclaredOptions) -> F:
     if not callable(function):
         raise RuntimeError(
             f"the first positional argument of a dataset decorator is the query function, got {function!r}; "
@@ -114,8 +114,8 @@ def _declared(kind: Kind, function: F, name: Any, given: _Options) -> F:
     replaces = replacement(given.replace_where, given.replace_using, given.sequence_by, where)
     if replaces is not None:
         kind = Kind.STREAMING_TABLE
-    schema, computed = _columns(given.schema, where)
-    full = _dataset(kind, name, where, getattr(function, PENDING, ()), replace(given, schema=schema), computed)
+    schema, computed = _declared_columns(given.schema, where)
+    full = _checked_dataset(kind, name, where, getattr(function, PENDING, ()), replace(given, schema=schema), computed)
     query = unwrapped(function)
     if computed:
         from lakelet.language.sql.inpython import computing
@@ -125,14 +125,14 @@ def _declared(kind: Kind, function: F, name: Any, given: _Options) -> F:
     return wrapper(query, full)  # type: ignore[return-value]
 
 
-def _schema(value: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
+def _checked_schema(value: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
     """A schema as Spark reads it, and the columns of it that are computed. Raises ARGUMENT_INVALID."""
     if value is not None and not isinstance(value, str) and not hasattr(value, "fieldNames"):
         raise invalid(f"schema must be DDL text or a StructType, got {type(value).__name__}", where)
-    return _columns(value, where)
+    return _declared_columns(value, where)
 
 
-def _columns(schema: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
+def _declared_columns(schema: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
     if not isinstance(schema, str) or not may_have(schema, _MORE_THAN_TYPES):
         return schema, ()
     from lakelet.language.sql.inpython import declared_columns  # here, because few tables need it
@@ -182,7 +182,7 @@ def table(
 
     Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
     """
-    given = _Options(
+    given = _DeclaredOptions(
         comment=comment,
         spark_conf=spark_conf,
         table_properties=table_properties,
@@ -197,7 +197,7 @@ def table(
         sequence_by=sequence_by,
         private=private or temporary,
     )
-    return _declare(Kind.TABLE, query_function, name, given)
+    return _declare_or_decorate(Kind.TABLE, query_function, name, given)
 
 
 def create_table_decorator(
@@ -219,7 +219,7 @@ def create_table_decorator(
 
     Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
     """
-    given = _Options(
+    given = _DeclaredOptions(
         comment=comment,
         spark_conf=spark_conf,
         table_properties=table_properties,
@@ -230,7 +230,7 @@ def create_table_decorator(
         row_filter=row_filter,
         private=temporary,
     )
-    return _declare(Kind.TABLE, query_function, name, given)
+    return _declare_or_decorate(Kind.TABLE, query_function, name, given)
 
 
 def streaming_table(
@@ -279,7 +279,7 @@ def streaming_table(
     Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
     """
     _delta_only(format)
-    given = _Options(
+    given = _DeclaredOptions(
         comment=comment,
         spark_conf=spark_conf,
         table_properties=table_properties,
@@ -294,7 +294,7 @@ def streaming_table(
         sequence_by=sequence_by,
         private=private or temporary,
     )
-    return _declare(Kind.TABLE, query_function, name, given)
+    return _declare_or_decorate(Kind.TABLE, query_function, name, given)
 
 
 def materialized_view(
@@ -338,7 +338,7 @@ def materialized_view(
     Raises ARGUMENT_INVALID for a value of the wrong type or two arguments that exclude each other, PROTECTION_REFUSED for `row_filter`.
     """
     _delta_only(format)
-    given = _Options(
+    given = _DeclaredOptions(
         comment=comment,
         spark_conf=spark_conf,
         table_properties=table_properties,
@@ -351,7 +351,7 @@ def materialized_view(
         row_filter=row_filter,
         private=private or temporary,
     )
-    return _declare(Kind.MATERIALIZED_VIEW, query_function, name, given)
+    return _declare_or_decorate(Kind.MATERIALIZED_VIEW, query_function, name, given)
 
 
 def _delta_only(format: str | None) -> None:
@@ -379,7 +379,7 @@ def view(
     """
     if isinstance(name, str):
         _single_part(name, caller_location())
-    return _declare(Kind.VIEW, query_function, name, _Options(comment=comment, spark_conf=spark_conf))
+    return _declare_or_decorate(Kind.VIEW, query_function, name, _DeclaredOptions(comment=comment, spark_conf=spark_conf))
 
 
 def _single_part(name: str, where: Location) -> None:
@@ -437,7 +437,7 @@ def create_streaming_table(
     """
     where = caller_location()
     _delta_only(format)
-    given = _Options(
+    given = _DeclaredOptions(
         comment=comment,
         spark_conf=spark_conf,
         table_properties=table_properties,
@@ -454,4 +454,4 @@ def create_streaming_table(
         *rules_of(expect_all_or_drop or {}, Action.DROP, where),
         *rules_of(expect_all_or_fail or {}, Action.FAIL, where),
     ]
-    _dataset(Kind.STREAMING_TABLE, name, where, rules, given)
+    _checked_dataset(Kind.STREAMING_TABLE, name, where, rules, given)

@@ -29,13 +29,13 @@ def on_event_hook(user_event_hook_fn: F | None = None, max_allowable_consecutive
     Raises ARGUMENT_INVALID unless the function takes exactly one argument.
     """
     if user_event_hook_fn is None:
-        return lambda function: _declared(function, max_allowable_consecutive_failures)
-    return _declared(user_event_hook_fn, max_allowable_consecutive_failures)
+        return lambda function: _declare_hook(function, max_allowable_consecutive_failures)
+    return _declare_hook(user_event_hook_fn, max_allowable_consecutive_failures)
 
 
-def _declared(hook: F, allowed: int | None) -> F:
+def _declare_hook(hook: F, allowed: int | None) -> F:
     where = function_location(hook)
-    _check(hook, where)
+    _check_hook_function(hook, where)
     if allowed is not None and (isinstance(allowed, bool) or not isinstance(allowed, int) or allowed < 0):
         todo = "Give a number from 0 on, or None for no limit."
         raise invalid(f"max_allowable_consecutive_failures is {allowed!r}", where, todo)
@@ -44,7 +44,7 @@ def _declared(hook: F, allowed: int | None) -> F:
     return hook
 
 
-def _check(function: Any, where: Location) -> None:
+def _check_hook_function(function: Any, where: Location) -> None:
     """Refuse what could not be called with one event."""
     todo = "Write @dp.on_event_hook above: def my_hook(event): ..."
     if not callable(function):

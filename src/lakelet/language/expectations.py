@@ -13,7 +13,7 @@ from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND, NO_RULES, NO_RULES_TODO, PENDING, RULELESS, wrapper
 from lakelet.language.model import Action, Expectation
 from lakelet.language.registry import active_registry
-from lakelet.language.sql_text.spark_words import in_words_of_spark, written_text
+from lakelet.language.sql_text.spark_sql import in_words_of_spark, written_text
 
 
 def rules_of(rules: Any, action: Action, where: Location) -> list[Expectation]:

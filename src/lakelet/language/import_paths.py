@@ -46,12 +46,12 @@ class ImportPath:
     def added(self) -> list[Path]:
         """Folders of this machine for the entries that user code added to `sys.path`, in search order."""
         entries = [entry for entry in sys.path if entry and entry not in self._ours]
-        candidates = [folder for entry in entries for folder in self._candidates(entry)]
+        candidates = [folder for entry in entries for folder in self._candidate_folders(entry)]
         for folder in candidates:
             note_path(folder)
         return list(dict.fromkeys(folder.resolve() for folder in candidates if folder.is_dir()))
 
-    def _candidates(self, entry: str) -> Iterator[Path]:
+    def _candidate_folders(self, entry: str) -> Iterator[Path]:
         yield Path(entry)
         if entry.startswith(_WORKSPACE):
             yield Path(os.sep, entry.removeprefix(_WORKSPACE))  # people write it in front of a path that is one of this machine here

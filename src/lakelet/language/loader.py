@@ -25,27 +25,31 @@ from lakelet.base.user_code import class_and_text, is_library, original_error, u
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
 from lakelet.language import api
-from lakelet.language.computed import computed_problems, with_computed
+from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import Injected
 from lakelet.language.dbutils.files import Locate
-from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.declaration_checks import (
+    check_properties,
+    computed_problems,
+    replacing_notices,
+    replacing_problems,
+    undeclared,
+    with_computed,
+)
 from lakelet.language.import_paths import ImportPath
 from lakelet.language.lost import Lost, LostPart, lost_declaration, lost_python, lost_sql
 from lakelet.language.model import Definitions, Kind
 from lakelet.language.notebook import SQL, LeftOut, Source, Sources, read_source
-from lakelet.language.property_notices import check_properties
 from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
-from lakelet.language.replacing import replacing_notices, replacing_problems
-from lakelet.language.undeclared import undeclared
 
 
 @dataclass(frozen=True)
 class Loaded:
     """Declarations of the files, the notices about them, and the helper modules that they imported.
 
-    `errors`: all errors found so far; analysis adds its own, and all are reported together. `lost`: what did not run of the files: a name
-    that seems to be missing may stand in it. `duplicates`: keys of the datasets that have several definitions; `others`: the declarations
-    with the second ones, with the third ones, and so on.
+    `errors`: all errors found so far; analysis adds its own, and all are reported together. `lost`: what did not run of the files:
+    a name that seems to be missing may stand in it. `duplicates`: keys of the datasets that have several definitions; `others`: the
+    declarations with the second ones, with the third ones, and so on.
     """
 
     definitions: Definitions
@@ -89,7 +93,7 @@ def loaded(
     registry = Registry(namespace)
     registry.notices += remarks
     before = set(sys.modules)
-    tools = Injected(injected, note=_noting(registry), parameters=parameters or {}, locate=locate)
+    tools = Injected(injected, note=_notice_recorder(registry), parameters=parameters or {}, locate=locate)
     imports = ImportPath(import_roots, files)
     with dlt_modules(), tools.importable(), imports.installed():
         try:
@@ -97,28 +101,28 @@ def loaded(
             with recording(registry), tools.while_loading(), closing(found) as sources:
                 for number, file in enumerate(files):
                     report("Loading files", number, len(files))
-                    _run(file, sources, registry, imports)
+                    _run_source_file(file, sources, registry, imports)
             definitions, others = with_computed(registry.definitions()), tuple(map(with_computed, registry.others()))
             registry.errors += [*computed_problems(definitions), *replacing_problems(definitions)]
             registry.notices += [*replacing_notices(definitions), *undeclared(files)]
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
-                registry.errors.append(_empty(files, registry.notices))
+                registry.errors.append(_no_datasets(files, registry.notices))
             yield Loaded(
                 definitions,
                 tuple(registry.notices),
-                _helpers(before, imports.folders()),
+                _imported_helpers(before, imports.folders()),
                 distinct(registry.errors),
                 registry.lost,
                 others,
                 registry.duplicates(),
             )
         finally:
-            for module in _helpers(before, imports.folders()):
+            for module in _imported_helpers(before, imports.folders()):
                 sys.modules.pop(module.__name__, None)
 
 
-def _noting(registry: Registry) -> Callable[[Notice], None]:
+def _notice_recorder(registry: Registry) -> Callable[[Notice], None]:
     """Where the injected names leave their notices: with the flow whose function runs, else with those of loading."""
 
     def note(notice: Notice) -> None:
@@ -128,7 +132,7 @@ def _noting(registry: Registry) -> Callable[[Notice], None]:
     return note
 
 
-def _empty(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletError:
+def _no_datasets(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletError:
     """The error for sources without a table; what was left out of them may be the reason."""
     shown = [display_path(str(file)) for file in files]
     looked = "looked at " + ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
@@ -152,8 +156,8 @@ def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], 
     return declare
 
 
-def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> None:
-    """Run one file as `__main__`, as hosted source files are; collect what goes wrong."""
+def _run_source_file(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> None:
+    """Run one file as `__main__`, as Databricks runs source files; collect what goes wrong."""
     imports.source = file
     try:
         with user_code_block():
@@ -213,8 +217,8 @@ def _error_of(raised: Exception, file: Path, imports: ImportPath) -> LakeletErro
         or LakeletError(
             "SOURCE_FAILED",
             f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
-            nearest=_nearest(cause),
-            todo=_lying_elsewhere(cause, imports) or _hint(cause),
+            nearest=_nearest_modules(cause),
+            todo=_lying_elsewhere(cause, imports) or _import_hint(cause),
         )
     )
     failed.where = failed.where or innermost_location(cause) or Location(display_path(str(file)), 1)
@@ -250,7 +254,7 @@ def _lying_elsewhere(error: BaseException, imports: ImportPath) -> str | None:
     return f"The project has {shown}: put that folder on the path, sys.path.append({folder!r}), or make it the root_path of the pipeline."
 
 
-def _hint(error: BaseException) -> str:
+def _import_hint(error: BaseException) -> str:
     if remedy := import_remedy(error) or name_remedy(error):
         return remedy
     if hint := python_path_hint(error):
@@ -294,7 +298,7 @@ _UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argum
 _NOT_IN_MODULE = re.compile(r"(?:cannot import name|module '[\w.]+' has no attribute) '(?P<name>\w+)'")
 
 
-def _nearest(error: BaseException) -> tuple[str, ...]:
+def _nearest_modules(error: BaseException) -> tuple[str, ...]:
     """Names of the language close to one that it does not have."""
     text = str(error)
     if match := _NOT_IN_MODULE.search(text):
@@ -305,7 +309,7 @@ def _nearest(error: BaseException) -> tuple[str, ...]:
     return near_names(error)
 
 
-def _helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
+def _imported_helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
     """Modules imported since `before` that lie below `roots`: the user's own, not installed packages."""
     below = tuple(str(root.resolve()) + os.sep for root in roots)
     found = []

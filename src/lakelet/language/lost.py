@@ -48,12 +48,12 @@ class Lost:
 
     def may_declare(self, name: str) -> bool:
         """Whether a part may declare a dataset or flow of this name."""
-        wanted = _last(name)
+        wanted = _last_part(name)
         return any(part.names is None or wanted in part.names for part in self.parts)
 
     def mentions(self, name: str) -> bool:
         """Whether a part names a dataset, or may do so by a computed name: the flow into it may stand there."""
-        wanted = re.compile(rf"\b{re.escape(_last(name))}\b", re.IGNORECASE)
+        wanted = re.compile(rf"\b{re.escape(_last_part(name))}\b", re.IGNORECASE)
         return any(part.names is None or wanted.search(part.text) for part in self.parts)
 
     def excuses(self, file: str, error: BaseException | None) -> bool:
@@ -73,26 +73,26 @@ def lost_python(file: str, text: str, *, computed: bool = False) -> LostPart:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
-        names = {_last(name) for found in _IN_PYTHON.findall(text) for name in found if name}
+        names = {_last_part(name) for found in _IN_PYTHON.findall(text) for name in found if name}
         bound = {word for found in _BOUND.findall(text) for one in found for word in re.findall(r"\w+", one)}
         return LostPart(file, text, None if computed or _COMPUTED.search(text) else frozenset(names), frozenset(bound))
-    return LostPart(file, text, None if computed else _declared(tree.body), frozenset(_bound(tree.body)))
+    return LostPart(file, text, None if computed else _names_declared(tree.body), frozenset(_names_bound(tree.body)))
 
 
 def lost_declaration(file: str, text: str, statement: ast.stmt) -> LostPart:
     """One statement of a Python source that was to declare something. `text`: the source."""
     shown = ast.get_source_segment(text, statement) or ""
-    return LostPart(file, shown, _declared([statement]), frozenset(_bound([statement])), whole=False)
+    return LostPart(file, shown, _names_declared([statement]), frozenset(_names_bound([statement])), whole=False)
 
 
 def lost_sql(file: str, text: str) -> LostPart:
     """A statement of a SQL source that was not understood, or all from it on where its end is not known."""
     head = re.split(r"\bAS\b|\(", text, maxsplit=1, flags=re.IGNORECASE)[0]
-    names = {_last(name) for name in (*_IN_SQL.findall(text), *re.findall(r"[`\w.]+", head))}
+    names = {_last_part(name) for name in (*_IN_SQL.findall(text), *re.findall(r"[`\w.]+", head))}
     return LostPart(file, text, None if "${" in head else frozenset(names), whole=False)
 
 
-def _last(name: str) -> str:
+def _last_part(name: str) -> str:
     return name.rsplit(".", 1)[-1].strip("`").lower()
 
 
@@ -103,20 +103,20 @@ def root_name(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _declared(body: Iterable[ast.stmt]) -> frozenset[str] | None:
+def _names_declared(body: Iterable[ast.stmt]) -> frozenset[str] | None:
     """The names that statements may declare; None where they may declare any."""
     found: set[str] = set()
     for node in _outside_of_functions(body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            named = [name for decorator in node.decorator_list for name in _given(decorator)]
-            found |= {_last(name) for name in named if name is not None} or {node.name.lower()}
+            named = [name for decorator in node.decorator_list for name in _names_given(decorator)]
+            found |= {_last_part(name) for name in named if name is not None} or {node.name.lower()}
             if None in named:
                 return None
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            names = list(_given(node.value))
+            names = list(_names_given(node.value))
             if None in names or (not names and root_name(node.value) not in _HARMLESS):
                 return None
-            found |= {_last(name) for name in names if name is not None}
+            found |= {_last_part(name) for name in names if name is not None}
     return frozenset(found)
 
 
@@ -131,7 +131,7 @@ def _outside_of_functions(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _outside_of_functions(handler.body)
 
 
-def _given(call: ast.expr) -> Iterator[str | None]:
+def _names_given(call: ast.expr) -> Iterator[str | None]:
     """The names that a call of the language gives to what it declares; None for one that is computed. None at all where it has no name."""
     while isinstance(call, ast.Call):
         function = call.func
@@ -142,7 +142,7 @@ def _given(call: ast.expr) -> Iterator[str | None]:
         call = function
 
 
-def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
+def _names_bound(body: Iterable[ast.stmt]) -> Iterator[str]:
     """The names that statements give a value when a file is loaded."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -155,6 +155,3 @@ def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
                 yield node.name
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-
-
-__all__ = ["ANYTHING", "Lost", "LostPart", "lost_declaration", "lost_python", "lost_sql", "root_name"]

@@ -221,7 +221,7 @@ class Flow:
 
     `changes`: how its rows change the target; `replaces`: which rows of the target they replace; without either they are appended, or are
     the whole content of a materialized view. `language`: that of its source. `once`: a batch that is appended one time until a full
-    refresh (DS-9); for a change flow its `changes` say so. `update`: a stream into a sink that tells which rows of its result changed
+    refresh (DS-9); for a change flow its `changes` say so. `update`: a stream into a sink that gets the rows of its result that changed
     (output mode update).
     """
 

@@ -53,8 +53,8 @@ class Reader(Protocol):
 class Registry:
     """Collects datasets and flows; remembers every contradiction instead of stopping at the first.
 
-    `lost`: the parts of the sources that did not run. A name may have several definitions, which is an error; all are kept, so that what
-    is wrong in each is found too.
+    `lost`: the parts of the sources that did not run. A name may have several definitions, which is an error; all are kept,
+    so that what is wrong in each is found too.
     """
 
     def __init__(self, namespace: Namespace) -> None:
@@ -151,9 +151,9 @@ class Registry:
     def definitions(self, *, complete: bool = True) -> Definitions:
         """Return the declarations, the first of each name, after the checks that need all files. Problems are added to `errors`.
 
-        What seems to be missing and may stand in a lost part is not reported; without `complete` nothing that seems to be missing.
+        What seems to be missing and may be in a part that did not run is not reported; without `complete` nothing that seems to be missing.
         """
-        result, lost = self._numbered(0), self.lost if complete else ANYTHING
+        result, lost = self._definitions_numbered(0), self.lost if complete else ANYTHING
         self.errors += target_problems(result, lost)
         for sink in idle_sinks(result):
             if not lost.mentions(sink.name.name):
@@ -163,13 +163,13 @@ class Registry:
     def others(self) -> tuple[Definitions, ...]:
         """The declarations with the second definition of each name that has several, then with the third, and so on."""
         most = max(map(len, self._datasets.values()), default=1)
-        return tuple(self._numbered(number) for number in range(1, most))
+        return tuple(self._definitions_numbered(number) for number in range(1, most))
 
     def duplicates(self) -> frozenset[str]:
         """Keys of the datasets that have several definitions."""
         return frozenset(key for key, known in self._datasets.items() if len(known) > 1)
 
-    def _numbered(self, number: int) -> Definitions:
+    def _definitions_numbered(self, number: int) -> Definitions:
         """The declarations with this definition of each name, or the last one."""
         chosen = {key: min(number, len(known) - 1) for key, known in self._datasets.items()}
         datasets = tuple(known[chosen[key]] for key, known in self._datasets.items())
@@ -179,9 +179,9 @@ class Registry:
     def _flow_of(self, known: Sequence[tuple[int, Flow]], chosen: Mapping[str, int]) -> Flow | None:
         """The flow of a name among those that came with the chosen definitions, or that belong to every definition of their table."""
         wanted = chosen.get(known[0][1].target.key, 0)
-        return next((flow for number, flow in known if self._definition(number, flow) in (wanted, None)), None)
+        return next((flow for number, flow in known if self._definition_number(number, flow) in (wanted, None)), None)
 
-    def _definition(self, number: int, flow: Flow) -> int | None:
+    def _definition_number(self, number: int, flow: Flow) -> int | None:
         """The number of the table's definition that a flow belongs to: the one above it, or the one in its file; None: to every one."""
         tables = self._datasets.get(flow.target.key, ())
         if flow.default or len(tables) < 2:

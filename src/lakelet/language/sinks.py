@@ -40,8 +40,8 @@ def create_sink(name: str, format: str, options: Settings | None = None) -> None
     where = caller_location()
     if not isinstance(format, str) or not format.strip():
         raise invalid(f"format must be the name of a data source as text, got {format!r}", where)
-    given = _options(options, where)
-    table = _table(given, where) if format.lower() == "delta" else None
+    given = _checked_options(options, where)
+    table = _delta_table_name(given, where) if format.lower() == "delta" else None
     if format.lower() == "kafka" and _KAFKA_SERVERS not in {key.lower() for key in given}:
         raise invalid(f"a kafka sink needs the option {_KAFKA_SERVERS}", where, f'Write options={{"{_KAFKA_SERVERS}": "host:9092", ...}}.')
     sink = Sink(format, given, table=table)
@@ -50,7 +50,7 @@ def create_sink(name: str, format: str, options: Settings | None = None) -> None
     for key in given:
         if key.lower().startswith("databricks."):
             active_registry().note(f"the option {key} of sink {name!r} has no effect here: it belongs to Databricks", where)
-    _add(name, sink, where)
+    _add_sink(name, sink, where)
 
 
 def foreach_batch_sink(name: F | str | None = None) -> F | Callable[[F], F]:
@@ -64,14 +64,14 @@ def foreach_batch_sink(name: F | str | None = None) -> F | Callable[[F], F]:
     Raises ARGUMENT_INVALID for a name that is no text, or a function that does not take two arguments.
     """
     if callable(name):
-        return _handler(name, None)
+        return _declare_handler(name, None)
     where = caller_location()
     if name is not None and not isinstance(name, str):
         raise invalid(f"name must be text, got {type(name).__name__}", where)
-    return lambda function: _handler(function, name)
+    return lambda function: _declare_handler(function, name)
 
 
-def _handler(function: F, name: str | None) -> F:
+def _declare_handler(function: F, name: str | None) -> F:
     if not callable(function):
         raise invalid(f"foreach_batch_sink decorates a function, got {function!r}", caller_location())
     where = function_location(function)
@@ -79,7 +79,7 @@ def _handler(function: F, name: str | None) -> F:
         raise invalid(NO_RULES, where, NO_RULES_TODO)
     what = "a sink's function is called with a DataFrame and a batch id"
     check_signature(function, where, (None, 0), what, "def handler(df, batch_id):")
-    _add(name if name is not None else function_name(function, "sink", where), Sink(HANDLER, handler=function), where)
+    _add_sink(name if name is not None else function_name(function, "sink", where), Sink(HANDLER, handler=function), where)
 
     @functools.wraps(function)
     def call(df: Any, batch_id: int) -> Any:
@@ -89,14 +89,14 @@ def _handler(function: F, name: str | None) -> F:
     return call  # type: ignore[return-value]
 
 
-def _add(name: Any, sink: Sink, where: Location) -> None:
+def _add_sink(name: Any, sink: Sink, where: Location) -> None:
     if not isinstance(name, str) or not name.strip():
         raise invalid(f"a sink's name must be text, got {name!r}", where)
     registry = active_registry()
     registry.add_dataset(Dataset(registry.resolve(name, where), Kind.SINK, where, sink=sink))
 
 
-def _options(options: Any, where: Location) -> dict[str, str]:
+def _checked_options(options: Any, where: Location) -> dict[str, str]:
     if options is None:
         return {}
     if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
@@ -114,7 +114,7 @@ def _options(options: Any, where: Location) -> dict[str, str]:
     return {key: option_text(value) for key, value in options.items() if key.lower() != _CHECKPOINT}
 
 
-def _table(options: Mapping[str, str], where: Location) -> TableName | None:
+def _delta_table_name(options: Mapping[str, str], where: Location) -> TableName | None:
     """The table that a Delta sink names; None for one with a path."""
     given = {key.lower(): value for key, value in options.items()}
     path, table = given.get("path"), given.get("tablename")

@@ -10,7 +10,7 @@ from lakelet.language.model import Dataset, Definitions, Flow, Kind
 
 
 def target_problems(found: Definitions, lost: Lost) -> Iterator[LakeletError]:
-    """The contradictions between flows and targets, without those that a part of the sources that is `lost` may resolve."""
+    """The contradictions between flows and targets, without those that a part of the sources which did not run may resolve."""
     datasets = {dataset.name.key: dataset for dataset in found.datasets}
     names = [str(dataset.name) for dataset in found.datasets if dataset.kind not in (Kind.VIEW, Kind.MATERIALIZED_VIEW)]
     for flow in found.flows:
@@ -20,7 +20,7 @@ def target_problems(found: Definitions, lost: Lost) -> Iterator[LakeletError]:
             yield problem
     flows, sinks = found.flows_by_target(), {dataset.name.key for dataset in found.sinks}
     for key, group in flows.items():
-        disagreement = _disagreement(group) if key not in sinks else None
+        disagreement = _disagreement_of_flows(group) if key not in sinks else None
         if disagreement is not None:
             yield disagreement
     for dataset in found.datasets:
@@ -73,7 +73,7 @@ def _wrong_target(flow: Flow, target: Dataset) -> LakeletError | None:
     return LakeletError("UNKNOWN_TARGET" if target.sink is None and not flow.update else "TARGET_KIND", what, where=flow.where, todo=todo)
 
 
-def _disagreement(flows: Sequence[Flow]) -> LakeletError | None:
+def _disagreement_of_flows(flows: Sequence[Flow]) -> LakeletError | None:
     """Why change flows cannot share their target with the other flows of it (DS-6); None if they can."""
     first = next((f for f in flows if f.changes is not None), None)
     other = next((f for f in flows if first and f.replaces is None and _state_of(f) != _state_of(first)), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace, several_names
 from lakelet.language.model import Definitions, Kind, Replacement
-from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_words_of_spark
 from lakelet.plan.graph import Graph
 from lakelet.plan.selectors import followed, matching, parsed
 

@@ -11,7 +11,7 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, Location, neares
 from lakelet.config.rule_files import Check, Rule
 from lakelet.jvm.frames import optimized
 from lakelet.language.model import Dataset
-from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_words_of_spark
 from lakelet.pipeline import Pipeline
 from lakelet.quality.files import read_all
 from lakelet.rules.catalog import KnownRule, known_rules

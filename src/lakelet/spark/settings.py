@@ -1,4 +1,7 @@
-"""Settings that Spark does not take from a pipeline: set at its start, or known to Databricks only."""
+"""Settings that Spark does not take from a pipeline: set at its start, or known to Databricks only.
+
+`note` and `note_once` report what user code asks for and has no effect.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pyspark.sql.conf import RuntimeConfig
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.language.registry import active_registry
+from lakelet.language.registry import Notice, active_reader, active_registry
 
 _FIXED = frozenset({"CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"})
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -33,7 +36,7 @@ def hosted_only(key: str, value: str) -> str | None:
     if key == _PARTITIONS and value.strip().lower() == "auto":
         return f"{key} = auto has no effect here: Spark joins small partitions by itself"
     if key.startswith("spark.") and value.startswith(_HOSTED_CLASSES):
-        return f"{key} has no effect here: its value is a class of the hosted service"
+        return f"{key} has no effect here: its value is a class of Databricks"
     return None
 
 
@@ -46,13 +49,13 @@ def apply(conf: RuntimeConfig, settings: Mapping[str, str]) -> tuple[str, ...]:
     for key, value in settings.items():
         text = hosted_only(key, value)
         if text is None:
-            text = _set(conf, key, value)
+            text = _set_or_explain(conf, key, value)
         if text is not None:
             notices.append(text)
     return tuple(notices)
 
 
-def _set(conf: RuntimeConfig, key: str, value: str) -> str | None:
+def _set_or_explain(conf: RuntimeConfig, key: str, value: str) -> str | None:
     try:
         conf.set(key, value)
     except PySparkException as error:
@@ -71,3 +74,12 @@ def note(text: str) -> None:
         active_registry().note(text, caller_location())
     except LakeletError:
         return
+
+
+def note_once(text: str) -> None:
+    """Report a notice once for the flow whose function runs, or at the line of the source file that is being loaded."""
+    notices: list[Notice] | None = getattr(active_reader(), "notices", None)
+    if notices is None:
+        note(text)
+    elif all(notice.text != text for notice in notices):
+        notices.append(Notice(text, caller_location()))

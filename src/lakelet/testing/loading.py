@@ -19,9 +19,9 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, all_quoted
 from lakelet.base.patching import patched_with
-from lakelet.language.computed import with_computed
+from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import Injected
-from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.declaration_checks import with_computed
 from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import Sources
@@ -160,7 +160,7 @@ class InputFrames:
 
     def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
         """Run SQL text on the given frames; each is a temporary view while the text is analysed. STREAM means the same small frame."""
-        from lakelet.spark.names.column_prefixes import ColumnPrefixes
+        from lakelet.spark.names.sql_rewriting import ColumnPrefixes
 
         views: dict[str, DataFrame] = {}
         prefixes = ColumnPrefixes(lambda text: has_subqueries(spark, text))
@@ -190,8 +190,8 @@ def answering(inputs: InputFrames, conf: Mapping[str, str]) -> Iterator[None]:
     The methods are replaced on the classes, so that the injected session is a real one and helper modules see the same. Raises
     PROCESS_BUSY while another thread works on a pipeline.
     """
-    from lakelet.spark.patches.exclusive import only_pipeline
     from lakelet.spark.patches.given_inputs import GIVEN_INPUTS, Given
+    from lakelet.spark.patches.update import only_pipeline
 
     with only_pipeline(nested=True), patched_with(GIVEN_INPUTS, Given(inputs, conf)):
         yield

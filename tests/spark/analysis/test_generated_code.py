@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.spark.names.described import DETAIL, HISTORY
+from lakelet.spark.names.sql_queries import DETAIL, HISTORY
 from tests.spark.conftest import codes
 
 LATE = """

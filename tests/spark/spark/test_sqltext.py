@@ -47,7 +47,7 @@ CASES = {
 @pytest.mark.parametrize(("marked", "parts"), CASES.values(), ids=CASES.keys())
 def test_every_table_is_found_at_its_place(spark, marked, parts):
     sql = marked.replace("«", "").replace("»", "")
-    found = table_names.relations(spark, sql)
+    found = table_names.references(spark, sql)
     rebuilt = sql
     for ref in reversed(found):
         rebuilt = f"{rebuilt[: ref.start]}«{rebuilt[ref.start : ref.stop]}»{rebuilt[ref.stop :]}"
@@ -56,7 +56,7 @@ def test_every_table_is_found_at_its_place(spark, marked, parts):
 
 
 def test_streaming_references_are_marked(spark):
-    found = table_names.relations(spark, "SELECT * FROM STREAM(a) JOIN b USING (id) JOIN STREAM c USING (id)")
+    found = table_names.references(spark, "SELECT * FROM STREAM(a) JOIN b USING (id) JOIN STREAM c USING (id)")
     assert [(ref.parts[0], ref.streaming) for ref in found] == [("a", True), ("b", False), ("c", True)]
 
 
@@ -85,7 +85,7 @@ def test_configuration_values_are_substituted_before_positions_are_taken(spark):
     spark.conf.set("lakelet.test.catalog", "a_long_catalog")
     try:
         sql = "SELECT * FROM ${lakelet.test.catalog}.s.x"
-        (ref,) = table_names.relations(spark, sql)
+        (ref,) = table_names.references(spark, sql)
         assert table_names.substitute(spark, sql)[ref.start : ref.stop] == "a_long_catalog.s.x"
         assert table_names.rewrite(spark, sql, lambda ref: "y") == "SELECT * FROM y AS `x`"
     finally:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lakelet.jvm.remains import Remains
-from lakelet.spark.launch.resident import warming
-from lakelet.spark.launch.resident.lending import Lender
+from lakelet.jvm.leftovers import Leftovers
+from lakelet.spark.launch.resident import server
+from lakelet.spark.launch.resident.server import SessionServer
 
 
 @pytest.mark.long
@@ -19,28 +19,28 @@ def test_the_steps_end_and_leave_nothing(spark: Any, tmp_path: Path, monkeypatch
         folder.mkdir()
         return folder
 
-    monkeypatch.setattr(warming, "scratch_folder", scratch_folder)
-    remains, steps = Remains.of(spark), warming.Warming()
+    monkeypatch.setattr(server, "scratch_folder", scratch_folder)
+    leftovers, steps = Leftovers.of(spark), server.WarmUpSteps()
     folders = []
     for _ in range(6):
         steps.step()
         folders.append(len(list(tmp_path.iterdir())))
     assert folders == [1, 1, 1, 1, 0, 0]
-    assert remains.unlike() is None
-    assert remains.cleaned() is None
+    assert leftovers.unlike() is None
+    assert leftovers.cleaned() is None
     assert list(spark.streams.active) == []
 
 
-def test_a_session_is_used_in_idle_time_only_while_it_is_offered_and_nobody_has_or_had_it() -> None:
+def test_a_session_is_used_in_idle_time_only_while_it_is_served_and_nobody_has_or_had_it() -> None:
     done: list[str] = []
-    lender: Any = Lender()
-    lender.spare(lambda: done.append("not offered"))
-    lender._running = object()
-    lender.spare(lambda: done.append("offered"))
-    with lender._in_use:
-        lender.spare(lambda: done.append("in use"))
-    lender.spare(lambda: done.append("again"))
-    lender._lent = True
-    lender.spare(lambda: done.append("lent"))
-    assert done == ["offered", "again"]
-    assert not lender._in_step
+    server: Any = SessionServer()
+    server.use_idle_time(lambda: done.append("not served"))
+    server._running = object()
+    server.use_idle_time(lambda: done.append("served"))
+    with server._in_use:
+        server.use_idle_time(lambda: done.append("in use"))
+    server.use_idle_time(lambda: done.append("again"))
+    server._was_used = True
+    server.use_idle_time(lambda: done.append("used"))
+    assert done == ["served", "again"]
+    assert not server._in_step

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from lakelet.base.names import Namespace
-from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.api import dlt_modules
 from lakelet.language.registry import Registry, recording
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.update.hook_runner import hook_event

@@ -10,7 +10,7 @@ import pyspark
 import pytest
 from pyspark.errors import utils
 
-from lakelet.spark.patches import session
+from lakelet.spark.patches import session as session_patches
 from tests.spark.conftest import Project
 
 QUERY = """
@@ -51,13 +51,13 @@ def test_an_error_in_a_handler_of_batches_names_its_line(project: Callable[..., 
 
 def test_lines_of_user_code_alone_are_reported(project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[str] = []
-    frames = session._frames
+    frames = session_patches._calling_frames
 
     def looked_at(frame: FrameType | None) -> Iterator[FrameType]:
         names = [found.f_code.co_filename for found in frames(frame)]
         reported.append(next(name for name in names if os.path.dirname(pyspark.__file__) not in name))
         return frames(frame)
 
-    monkeypatch.setattr(session, "_frames", looked_at)
+    monkeypatch.setattr(session_patches, "_calling_frames", looked_at)
     p = project(QUERY.replace("- 1", "+ 1")).run()
     assert set(reported) == {f"{p.folder}/pipeline.py"}

@@ -9,7 +9,7 @@ from lakelet.base.names import Namespace
 from lakelet.config import delta_properties
 from lakelet.config.update_config import load_config
 from lakelet.language.api import DLT
-from lakelet.language.property_notices import check_properties
+from lakelet.language.declaration_checks import check_properties
 from lakelet.language.registry import Registry, recording
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace, TableName
+from lakelet.language.declaration_checks import check_properties
 from lakelet.language.model import Action, ChangeSpec, Dataset, Definitions, Expectation, Flow, Kind
-from lakelet.language.property_notices import check_properties
 from lakelet.language.registry import Registry
 from lakelet.storage.ownership import Owner, refused
 from lakelet.storage.root import Registry as StoredRegistry

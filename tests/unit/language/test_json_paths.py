@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.language.sql_text.json_paths import json_paths, parameters
+from lakelet.language.sql_text.spark_sql import json_paths, parameters
 
 
 @pytest.mark.parametrize(

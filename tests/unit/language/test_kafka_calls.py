@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.spark.names.file_functions import evaluated
-from lakelet.spark.names.kafka_functions import kafka_options
+from lakelet.spark.names.table_functions import evaluated, kafka_options
 
 
 def test_arguments_get_the_names_that_spark_has_for_them():

@@ -23,7 +23,7 @@ def test_a_text_that_another_flow_lets_forget_meanwhile_is_looked_up_again(monke
     for name, function in (
         ("substitute", lambda _, text: text),
         ("settings_text", lambda _: ""),
-        ("_references", lambda _, text, functions, args: [text]),
+        ("_found_references", lambda _, text, functions, args: [text]),
     ):
         monkeypatch.setattr(table_names, name, function)
     monkeypatch.setattr(table_names, "_known", Forgetting())

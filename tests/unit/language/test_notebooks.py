@@ -1,4 +1,4 @@
-"""Source files as people have them: Databricks notebooks, Jupyter notebooks, plain files. Loaded without Spark."""
+"""Source files as people have them: Databricks notebooks, Jupyter notebooks, plain files. Spark is not needed."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.language.sql_text.table_names import CallRef
-from lakelet.spark.names.file_functions import StateOf, evaluated, state_of
+from lakelet.spark.names.table_functions import FileStateCall, evaluated, state_of
 
 
 def asked(*texts: str) -> tuple[list[object], list[str]]:
@@ -39,7 +39,7 @@ def test_any_other_expression_is_asked_of_spark(text: str):
 
 @pytest.mark.parametrize("text", ["TABLE(a.b)", "table a.b", "TABLE /* ) */ ( a.b )"])
 def test_cloud_files_state_of_a_table(text: str):
-    assert state_of(CallRef("cloud_files_state", 0, 1, False, ((None, text),)), lambda _: [None], None) == StateOf(table="a.b")
+    assert state_of(CallRef("cloud_files_state", 0, 1, False, ((None, text),)), lambda _: [None], None) == FileStateCall(table="a.b")
 
 
 def test_cloud_files_state_of_two_tables_is_refused():

@@ -11,7 +11,7 @@ from sql_statements import CONFIGURATION, THEMES
 from lakelet.base.names import Namespace
 from lakelet.language import sql
 from lakelet.language.registry import Registry, recording
-from lakelet.language.sql_text.json_paths import json_paths
+from lakelet.language.sql_text.spark_sql import json_paths
 
 SEEDS = [statement for statements in THEMES.values() for statement in statements]
 PIECES = [

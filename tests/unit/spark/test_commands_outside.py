@@ -7,7 +7,7 @@ import pytest
 from lakelet.language.sql_text import commands
 from lakelet.language.sql_text.commands import Shown
 from lakelet.spark.names import paths
-from lakelet.spark.patches.made_tables import with_target
+from lakelet.spark.patches.created_tables import with_target
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,17 @@ def steps_of(method: str) -> list[str]:
 @pytest.mark.parametrize(
     ("method", "steps"),
     [
-        ("SparkSession.sql", "noted_outside functions listed parameters frames names text_paths"),
-        ("functions.expr", "inferred subqueries functions text_paths"),
-        ("DataFrame.selectExpr", "inferred subqueries functions text_paths"),
-        ("DataFrame.filter", "subqueries functions text_paths"),
-        ("DataFrameReader.load", "noted batch_load load_paths"),
-        ("DataStreamWriter.start", "refused noted started_paths written_paths"),
-        ("DataFrameWriter.saveAsTable", "refused noted saved"),
-        ("DataFrame.collect", "reported noted"),
+        (
+            "SparkSession.sql",
+            "note_top_level_call register_functions answer_listing name_parameters name_frames resolve_names convert_text_paths",
+        ),
+        ("functions.expr", "infer_json_schemas resolve_subqueries register_functions convert_text_paths"),
+        ("DataFrame.selectExpr", "infer_json_schemas resolve_subqueries register_functions convert_text_paths"),
+        ("DataFrame.filter", "resolve_subqueries register_functions convert_text_paths"),
+        ("DataFrameReader.load", "note_call refuse_batch_load map_load_paths"),
+        ("DataStreamWriter.start", "refuse_write note_call check_started_paths map_written_paths"),
+        ("DataFrameWriter.saveAsTable", "refuse_write note_call save_by_name"),
+        ("DataFrame.collect", "report_action note_call"),
     ],
 )
 def test_the_steps_of_a_method_are_a_list_in_its_order(method: str, steps: str) -> None:

@@ -12,8 +12,9 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
 from lakelet.cli.first_start import StepLines
-from lakelet.spark.launch import archives, first_start
+from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
+from lakelet.spark.launch import first_start as preparation
 from lakelet.spark.launch.first_start import Step, prepare
 
 
@@ -23,7 +24,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = tmp_path / "cache"
     monkeypatch.setenv("LAKELET_CACHE", str(cache))
     monkeypatch.delenv("LAKELET_JARS", raising=False)
-    monkeypatch.setattr(first_start, "_session_is_running", lambda: False)
+    monkeypatch.setattr(preparation, "_session_is_running", lambda: False)
     monkeypatch.setattr(env, "require_java", lambda: env.Java(tmp_path / "java", "17.0.1", 17, has_vector=True, home=str(tmp_path)))
     monkeypatch.setattr(archives, "archive_path", lambda java, delta: cache / "archives" / "fitting.jsa")
     found: list[env.Jars] = []

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions
 
 from lakelet.base.patching import patched_with
-from lakelet.spark.patches.function_names import OLDER_NAMES
+from lakelet.spark.patches.function_exports import OLDER_NAMES
 from lakelet.spark.patches.table import SETS
 
 ALL = "from pyspark.sql.functions import *"

@@ -15,9 +15,8 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import NamedTable
 from lakelet.language.model import Dataset, Kind
 from lakelet.spark.names.catalog import Catalog
-from lakelet.spark.names.held import Held
 from lakelet.spark.names.lookup import Meaning, Place, meaning
-from lakelet.spark.names.outside import Named, Outside, using
+from lakelet.spark.names.outside import Outside, OutsideTables, StoredTables, using
 from lakelet.storage.root import Storage
 
 OWN = Namespace("main", "shop")
@@ -57,10 +56,10 @@ def table(tmp_path: Path) -> str:
 @pytest.fixture
 def asked(table: str, tmp_path: Path) -> Any:
     def ask(names: Names, text: str, *, inside: bool = True, streaming: bool = False) -> Meaning:
-        tables = Named({name(one).key: NamedTable(name(one), one, table) for one in names.outside}, OWN)
-        held = Held(OWN, {name(one).key: table for one in names.stored}, storage=cast("Storage", tmp_path))
+        tables = OutsideTables({name(one).key: NamedTable(name(one), one, table) for one in names.outside})
+        stored = StoredTables(OWN, {name(one).key: table for one in names.stored}, storage=cast("Storage", tmp_path))
         catalog = names.catalog(table) if inside else None
-        with using(Outside(tables=tables, held=held)):
+        with using(Outside(tables=tables, stored=stored)):
             return meaning(text.split("."), catalog, streaming=streaming, hidden=lambda view: view in names.views)
 
     return ask

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.spark.launch.resident.identity import Machine, difference, of_command
+from lakelet.spark.launch.resident.protocol import Machine, command_facts, difference
 
 KEY = b"secret"
 COMMAND = [
@@ -143,13 +143,13 @@ def test_values_of_variables_do_not_stand_in_the_facts_and_their_digests_need_th
     ],
 )
 def test_another_setting_of_spark_or_option_of_java_is_noticed_and_named(arguments, named):
-    assert difference(of_command(COMMAND, KEY), of_command([*COMMAND, *arguments], KEY)) == named
+    assert difference(command_facts(COMMAND, KEY), command_facts([*COMMAND, *arguments], KEY)) == named
 
 
 def test_folders_of_a_process_and_settings_of_a_session_are_not_compared():
     other = [text.replace("/tmp/a", "/tmp/b").replace("app.name=a", "app.name=b") for text in COMMAND]
     more = ["--conf", "spark.sql.adaptive.enabled=false", "-XX:SharedArchiveFile=b.jsa", "-Xlog:disable"]
-    assert difference(of_command(COMMAND, KEY), of_command([*other, *more], KEY)) is None
+    assert difference(command_facts(COMMAND, KEY), command_facts([*other, *more], KEY)) is None
 
 
 def test_this_machine_is_equal_to_itself(monkeypatch):

@@ -9,14 +9,14 @@ import pytest
 from lakelet.base.locations import PACKAGE
 from lakelet.files.reads import Reads
 from lakelet.spark.patches import owners
+from lakelet.spark.patches.actions import note_call
 from lakelet.spark.patches.doors import Door
-from lakelet.spark.patches.unrecorded import noted
 
 
 def doubts(file: str, module: str, method: str = "collect") -> list[str]:
     """The doubts about code of one file that calls a method of Spark."""
     owner = owners.FRAME if method == "collect" else owners.BATCH_READER
-    patch = Door(owner, method, "1.3.0", (noted,)).patch()
+    patch = Door(owner, method, "1.3.0", (note_call,)).patch()
     names: dict[str, Any] = {"__name__": module, "call": patch.make(lambda self: "rows", None)}
     reads = Reads()
     with reads.watching():

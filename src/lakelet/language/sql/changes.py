@@ -41,12 +41,12 @@ def changes(cursor: Cursor, *, once: bool) -> Changes:
     refuse_snapshots(cursor)
     begin = cursor.where()
     cursor.expect("FROM", purpose=" before the source of the changes")
-    source, streams = _source(cursor)
+    source, streams = _source_of_changes(cursor)
     cursor.expect("KEYS", purpose=" after the source of the changes")
     keys_at = cursor.where()
     found: dict[str, Any] = {"keys": cursor.listed(cursor.column), "places": {"keys": keys_at}}
     while not cursor.ended:
-        _clause(cursor, found)
+        _read_clause(cursor, found)
     if "sequence_by" not in found:
         todo = "SEQUENCE BY says which of two events of a key is the later one."
         raise LakeletError("SQL_SYNTAX", "SEQUENCE BY is missing", where=begin, todo=todo)
@@ -77,13 +77,13 @@ def refuse_snapshots(cursor: Cursor) -> None:
         )
 
 
-def _source(cursor: Cursor) -> tuple[Fragment, bool]:
+def _source_of_changes(cursor: Cursor) -> tuple[Fragment, bool]:
     streams = cursor.sees("STREAM")
     source = cursor.until("the source of the changes", lambda: cursor.sees("KEYS"))
     return source, streams
 
 
-def _clause(cursor: Cursor, found: dict[str, Any]) -> None:
+def _read_clause(cursor: Cursor, found: dict[str, Any]) -> None:
     where = cursor.where()
 
     def put(**values: Any) -> None:
@@ -96,31 +96,31 @@ def _clause(cursor: Cursor, found: dict[str, Any]) -> None:
     if cursor.skip("IGNORE", "NULL"):
         cursor.expect("UPDATES")
         if cursor.skip("ON"):
-            listed, left_out = _columns(cursor)
+            listed, left_out = _column_selection(cursor)
             put(ignore_null_updates_column_list=listed, ignore_null_updates_except_column_list=left_out)
             put(ignore_null_updates=listed is None and left_out is None)
         else:
             put(ignore_null_updates=True)
     elif cursor.skip("WHERE"):
-        put(where=cursor.until("a condition", _ends(cursor)))
+        put(where=cursor.until("a condition", _clause_end(cursor)))
     elif cursor.skip("APPLY", "AS"):
         _apply_as(cursor, put)
     elif cursor.skip("SEQUENCE"):
         cursor.expect("BY")
-        put(sequence_by=cursor.until("an expression that orders the events", _ends(cursor)))
+        put(sequence_by=cursor.until("an expression that orders the events", _clause_end(cursor)))
     elif cursor.skip("SYSTEM", "SEQUENCE"):
         cursor.expect("BY")
-        put(system_sequence_by=cursor.until("an expression that says when an event became known", _ends(cursor)))
+        put(system_sequence_by=cursor.until("an expression that says when an event became known", _clause_end(cursor)))
     elif cursor.skip("COLUMNS", "TO", "UPDATE"):
         put(columns_to_update=cursor.column())
     elif cursor.skip("COLUMNS"):
-        listed, left_out = _columns(cursor)
+        listed, left_out = _column_selection(cursor)
         put(column_list=listed, except_column_list=left_out)
     elif cursor.skip("STORED", "AS"):
         put(stored_as_scd_type=_scd_type(cursor))
     elif cursor.skip("TRACK", "HISTORY"):
         cursor.expect("ON")
-        listed, left_out = _columns(cursor)
+        listed, left_out = _column_selection(cursor)
         put(track_history_column_list=listed, track_history_except_column_list=left_out)
     else:
         cursor.fail("a clause of the change flow is expected", _WORDS, todo=f"The clauses are {', '.join(map(' '.join, _CLAUSES))} ….")
@@ -131,7 +131,7 @@ def _apply_as(cursor: Cursor, put: Callable[..., None]) -> None:
     if not deletes and not cursor.skip("TRUNCATE"):
         cursor.fail("DELETE or TRUNCATE is expected", ("DELETE", "TRUNCATE"))
     cursor.expect("WHEN")
-    condition = cursor.until("a condition", _ends(cursor))
+    condition = cursor.until("a condition", _clause_end(cursor))
     put(**{"apply_as_deletes" if deletes else "apply_as_truncates": condition})
 
 
@@ -146,7 +146,7 @@ def _scd_type(cursor: Cursor) -> str:
     return cursor.take().value
 
 
-def _columns(cursor: Cursor) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+def _column_selection(cursor: Cursor) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """`(a, b)`, `a, b`, `*` or `* EXCEPT (a, b)`: (the listed ones, the ones left out)."""
     if cursor.skip("*"):
         return None, cursor.listed(cursor.column) if cursor.skip("EXCEPT") else None
@@ -168,7 +168,7 @@ def _refuse_misspelt(cursor: Cursor) -> None:
         cursor.fail("a clause of the change flow is expected", [clause[0] for clause in near])
 
 
-def _ends(cursor: Cursor) -> Callable[[], bool]:
+def _clause_end(cursor: Cursor) -> Callable[[], bool]:
     """Whether the next words begin another clause: not right at the beginning of an expression, and not after a dot or operator."""
     begin = cursor.at
 

@@ -40,7 +40,7 @@ def not_exists(cursor: Cursor, remarks: list[Remark]) -> None:
 def view_clauses(cursor: Cursor, remarks: list[Remark]) -> Clauses:
     """COMMENT, TBLPROPERTIES and DEFAULT COLLATION of a view, in any order."""
     found: dict[str, Any] = {}
-    while _shared(cursor, remarks, found):
+    while _read_shared_clause(cursor, remarks, found):
         pass
     return Clauses(**found)
 
@@ -48,7 +48,11 @@ def view_clauses(cursor: Cursor, remarks: list[Remark]) -> Clauses:
 def table_clauses(cursor: Cursor, remarks: list[Remark], kind: Kind) -> Clauses:
     """The clauses of a table, in any order. Raises SQL_SYNTAX, NOT_SUPPORTED_YET or PROTECTION_REFUSED."""
     found: dict[str, Any] = {}
-    while _shared(cursor, remarks, found) or _storage(cursor, remarks, found) or _schedule(cursor, remarks, found, kind):
+    while (
+        _read_shared_clause(cursor, remarks, found)
+        or _read_storage_clause(cursor, remarks, found)
+        or _read_schedule_clause(cursor, remarks, found, kind)
+    ):
         pass
     if found.get("partitioned_by") and found.get("cluster_by"):
         first = cursor.where(cursor.words[0])
@@ -56,19 +60,19 @@ def table_clauses(cursor: Cursor, remarks: list[Remark], kind: Kind) -> Clauses:
     return Clauses(**found)
 
 
-def _put(found: dict[str, Any], key: str, value: Any, where: Location) -> bool:
+def _put_clause(found: dict[str, Any], key: str, value: Any, where: Location) -> bool:
     if key in found:
         raise LakeletError("SQL_SYNTAX", "this clause is given twice", where=where, todo="Keep one of them.")
     found[key] = value
     return True
 
 
-def _shared(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bool:
+def _read_shared_clause(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bool:
     where = cursor.where()
     if cursor.skip("COMMENT"):
-        return _put(found, "comment", cursor.string("a string with the comment"), where)
+        return _put_clause(found, "comment", cursor.string("a string with the comment"), where)
     if cursor.skip("TBLPROPERTIES"):
-        return _put(found, "properties", dict(cursor.listed(lambda: _property(cursor))), where)
+        return _put_clause(found, "properties", dict(cursor.listed(lambda: _read_property(cursor))), where)
     if cursor.skip("DEFAULT", "COLLATION"):
         collation, at = cursor.identifier("a collation")
         if collation.upper() != "UTF8_BINARY":
@@ -77,7 +81,7 @@ def _shared(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> boo
     return False
 
 
-def _property(cursor: Cursor) -> tuple[str, str]:
+def _read_property(cursor: Cursor) -> tuple[str, str]:
     """`key = value`, `key value`; the key a string or a dotted name."""
     word = cursor.word()
     is_string = word is not None and word.kind == "string"
@@ -93,7 +97,7 @@ def _property(cursor: Cursor) -> tuple[str, str]:
     return key, sign + (found.value.lower() if found.kind == "word" else found.value)
 
 
-def _storage(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bool:
+def _read_storage_clause(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bool:
     """How and where the table lies, and who may see it."""
     where = cursor.where()
     if cursor.skip("USING"):
@@ -103,10 +107,10 @@ def _storage(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bo
         return True
     if cursor.skip("PARTITIONED"):
         cursor.expect("BY")
-        return _put(found, "partitioned_by", cursor.listed(lambda: cursor.identifier("a column")[0]), where)
+        return _put_clause(found, "partitioned_by", cursor.listed(lambda: cursor.identifier("a column")[0]), where)
     if cursor.skip("CLUSTER"):
         cursor.expect("BY")
-        return _cluster(cursor, remarks, found, where)
+        return _read_clustering(cursor, remarks, found, where)
     if cursor.skip("LOCATION"):
         path = cursor.string("a string with the path")
         remarks.append(Remark(f"LOCATION '{path}' has no effect here: the table lies in the storage, and is read by its name", where))
@@ -121,38 +125,38 @@ def _storage(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bo
     return False
 
 
-def _cluster(cursor: Cursor, remarks: list[Remark], found: dict[str, Any], where: Location) -> bool:
+def _read_clustering(cursor: Cursor, remarks: list[Remark], found: dict[str, Any], where: Location) -> bool:
     if cursor.skip("AUTO"):
         remarks.append(Remark("CLUSTER BY AUTO has no effect here: there is no background optimisation", where))
         return True
     if cursor.skip("NONE"):
         return True
-    return _put(found, "cluster_by", cursor.listed(lambda: ".".join(cursor.name("a column").parts)), where)
+    return _put_clause(found, "cluster_by", cursor.listed(lambda: ".".join(cursor.name("a column").parts)), where)
 
 
-def _schedule(cursor: Cursor, remarks: list[Remark], found: dict[str, Any], kind: Kind) -> bool:
+def _read_schedule_clause(cursor: Cursor, remarks: list[Remark], found: dict[str, Any], kind: Kind) -> bool:
     """When and how the table is refreshed."""
     where = cursor.where()
     if cursor.skip("REFRESH"):
         cursor.expect("POLICY")
-        return _put(found, "always_whole", _policy(cursor, remarks, kind, where), where)
+        return _put_clause(found, "always_whole", _read_refresh_policy(cursor, remarks, kind, where), where)
     if cursor.skip("SCHEDULE"):
         cursor.skip("REFRESH")
-        _every(cursor)
+        _read_schedule(cursor)
         remarks.append(Remark("SCHEDULE has no effect here: an update runs when it is started", where))
         return True
     if cursor.skip("TRIGGER"):
         cursor.expect("ON", "UPDATE")
         if cursor.skip("AT"):
             cursor.expect("MOST", "EVERY")
-            _interval(cursor)
+            _read_interval(cursor)
         remarks.append(Remark("TRIGGER ON UPDATE has no effect here: an update runs when it is started", where))
         return True
     return False
 
 
-def _policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) -> bool:
-    """Whether the view is to be computed as a whole each time."""
+def _read_refresh_policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) -> bool:
+    """Whether each update computes the view as a whole."""
     if kind is not Kind.MATERIALIZED_VIEW:
         raise cursor.error("REFRESH POLICY belongs to materialized views", where=where, todo="Leave it out.")
     if cursor.skip("INCREMENTAL"):
@@ -167,7 +171,7 @@ def _policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) 
     return False
 
 
-def _every(cursor: Cursor) -> None:
+def _read_schedule(cursor: Cursor) -> None:
     if cursor.skip("CRON"):
         cursor.string("a string with the schedule")
         if cursor.skip("AT"):
@@ -176,10 +180,10 @@ def _every(cursor: Cursor) -> None:
         return
     if not cursor.skip("EVERY"):
         cursor.fail("EVERY or CRON is expected", ("EVERY", "CRON"))
-    _interval(cursor)
+    _read_interval(cursor)
 
 
-def _interval(cursor: Cursor) -> None:
+def _read_interval(cursor: Cursor) -> None:
     """`2 HOURS`, `INTERVAL 1 DAY`."""
     cursor.skip("INTERVAL")
     found = cursor.word()

@@ -32,11 +32,11 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
 
     def item() -> None:
         if cursor.skip("CONSTRAINT"):
-            _constraint(cursor, rules, remarks)
+            _read_constraint(cursor, rules, remarks)
         elif any(cursor.sees(*words, "(") for words in _CONSTRAINTS):
-            _informational(cursor, remarks)
+            _read_informational_key(cursor, remarks)
         else:
-            columns.append(_column(cursor, remarks))
+            columns.append(_read_column(cursor, remarks))
 
     cursor.listed(item, begins=lambda: _begins_rule(cursor))
     typed = [column for column in columns if column.type is not None]
@@ -82,18 +82,18 @@ def ddl(columns: Sequence[ColumnDefinition]) -> str:
     return ", ".join(parts)
 
 
-def _constraint(cursor: Cursor, rules: list[ExpectConstraint], remarks: list[Remark]) -> None:
+def _read_constraint(cursor: Cursor, rules: list[ExpectConstraint], remarks: list[Remark]) -> None:
     name, where = cursor.identifier("the constraint's name")
     if cursor.skip("EXPECT"):
-        rules.append(_expectation(cursor, name, where))
+        rules.append(_read_expectation(cursor, name, where))
     elif any(cursor.sees(*words) for words in _CONSTRAINTS):
-        _informational(cursor, remarks)
+        _read_informational_key(cursor, remarks)
     else:
         todo = "A rule is CONSTRAINT name EXPECT (condition)."
         cursor.fail("EXPECT, PRIMARY KEY or FOREIGN KEY is expected", ("EXPECT", "PRIMARY", "FOREIGN"), todo)
 
 
-def _expectation(cursor: Cursor, name: str, where: Location) -> ExpectConstraint:
+def _read_expectation(cursor: Cursor, name: str, where: Location) -> ExpectConstraint:
     condition = cursor.enclosed("the condition")
     action = Action.WARN
     if cursor.skip("ON"):
@@ -109,7 +109,7 @@ def _expectation(cursor: Cursor, name: str, where: Location) -> ExpectConstraint
     return ExpectConstraint(name, condition, action, where)
 
 
-def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
+def _read_informational_key(cursor: Cursor, remarks: list[Remark]) -> None:
     """A key constraint, up to the comma or parenthesis after it."""
     where = cursor.where()
     kind = next(" ".join(words) for words in _CONSTRAINTS if cursor.sees(*words))
@@ -117,18 +117,18 @@ def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
     remarks.append(Remark(f"{kind} has no effect here: keys are informational, nothing checks them", where))
 
 
-def _column(cursor: Cursor, remarks: list[Remark]) -> ColumnDefinition:
+def _read_column(cursor: Cursor, remarks: list[Remark]) -> ColumnDefinition:
     name, where = cursor.identifier("a column")
-    found = ColumnDefinition(name, where, type=_type(cursor))
+    found = ColumnDefinition(name, where, type=_read_type(cursor))
     while not (cursor.ended or cursor.sees(",") or cursor.sees(")") or _begins_rule(cursor)):
-        found = replace(found, **_option(cursor, name, remarks))
+        found = replace(found, **_read_column_option(cursor, name, remarks))
     if found.identity is not None and (found.type or "").upper() not in ("BIGINT", "LONG"):
         todo = f"Write {name} BIGINT GENERATED …"
         raise LakeletError("SCHEMA_MISMATCH", f"the IDENTITY column {name!r} must be a BIGINT", where=where, todo=todo)
     return found
 
 
-def _identity(cursor: Cursor, where: Location) -> dict[str, Any]:
+def _read_identity(cursor: Cursor, where: Location) -> dict[str, Any]:
     """`{ALWAYS | BY DEFAULT} AS IDENTITY [( [START WITH n] [INCREMENT BY n] )]`, after GENERATED."""
     always = cursor.skip("ALWAYS")
     if not always and not cursor.skip("BY", "DEFAULT"):
@@ -157,7 +157,7 @@ def _whole_number(cursor: Cursor, *, nonzero: bool) -> int:
     return number
 
 
-def _type(cursor: Cursor) -> str | None:
+def _read_type(cursor: Cursor) -> str | None:
     """The text of a type, without comments; None if there is none."""
     begin, depth = cursor.at, 0
     while (word := cursor.word()) is not None:
@@ -177,7 +177,7 @@ def _type(cursor: Cursor) -> str | None:
     return text
 
 
-def _option(cursor: Cursor, name: str, remarks: list[Remark]) -> dict[str, Any]:
+def _read_column_option(cursor: Cursor, name: str, remarks: list[Remark]) -> dict[str, Any]:
     where = cursor.where()
     if cursor.skip("NOT"):
         cursor.expect("NULL")
@@ -190,7 +190,7 @@ def _option(cursor: Cursor, name: str, remarks: list[Remark]) -> dict[str, Any]:
         cursor.at -= 1
         return {"filled": cursor.enclosed("the expression"), "generated": True}
     if cursor.skip("GENERATED"):
-        return _identity(cursor, where)
+        return _read_identity(cursor, where)
     if cursor.skip("DEFAULT"):
         options = lambda: any(cursor.sees(word) for word in _AFTER_TYPE)  # noqa: E731 - read where it is used
         return {"filled": cursor.until("the default", options)}
@@ -204,6 +204,6 @@ def _option(cursor: Cursor, name: str, remarks: list[Remark]) -> dict[str, Any]:
     if cursor.skip("CONSTRAINT"):
         cursor.identifier("the constraint's name")
     if cursor.sees("PRIMARY", "KEY") or cursor.sees("FOREIGN", "KEY") or cursor.sees("REFERENCES"):
-        _informational(cursor, remarks)
+        _read_informational_key(cursor, remarks)
         return {}
     cursor.fail("a comma, ) or an option of the column is expected", _OPTIONS)

@@ -25,18 +25,18 @@ def create(cursor: Cursor, remarks: list[Remark]) -> CreateDataset | CreateFlow 
     elif cursor.skip("OR"):
         cursor.expect("REFRESH")
     if cursor.skip("FLOW"):
-        return _flow(cursor, where)
+        return _read_flow(cursor, where)
     private = cursor.skip("PRIVATE")
     temporary = cursor.skip("TEMPORARY") or cursor.skip("TEMP")
-    kind = _kind(cursor)
+    kind = _read_kind(cursor)
     if kind is None:
         return None
     if kind[1] == "view":
-        return _view(cursor, where, remarks, live=kind[0] == "live", temporary=temporary)
-    return _table(cursor, where, remarks, kind=Kind(kind[0]), private=private or temporary)
+        return _read_view(cursor, where, remarks, live=kind[0] == "live", temporary=temporary)
+    return _read_table(cursor, where, remarks, kind=Kind(kind[0]), private=private or temporary)
 
 
-def _kind(cursor: Cursor) -> tuple[str, str] | None:
+def _read_kind(cursor: Cursor) -> tuple[str, str] | None:
     """(kind of dataset, "table") or ("live" or "", "view"); None for anything else."""
     streaming, materialized = Kind.STREAMING_TABLE.value, Kind.MATERIALIZED_VIEW.value
     for words, found in (
@@ -66,7 +66,7 @@ def _is_misspelt(cursor: Cursor) -> bool:
     return found is None or found.upper not in clauses.CREATED_ELSEWHERE
 
 
-def _table(cursor: Cursor, where: Location, remarks: list[Remark], *, kind: Kind, private: bool) -> CreateDataset:
+def _read_table(cursor: Cursor, where: Location, remarks: list[Remark], *, kind: Kind, private: bool) -> CreateDataset:
     clauses.not_exists(cursor, remarks)
     name = cursor.name("the table's name")
     columns = spec(cursor, remarks) if cursor.sees("(") and not _query_ahead(cursor) else Spec()
@@ -96,7 +96,7 @@ def _query_ahead(cursor: Cursor) -> bool:
     return word is not None and word.upper in QUERY_WORDS[:4]
 
 
-def _view(cursor: Cursor, where: Location, remarks: list[Remark], *, live: bool, temporary: bool) -> CreateDataset:
+def _read_view(cursor: Cursor, where: Location, remarks: list[Remark], *, live: bool, temporary: bool) -> CreateDataset:
     clauses.not_exists(cursor, remarks)
     name = cursor.name("the view's name")
     columns = spec(cursor, remarks) if cursor.sees("(") else Spec()
@@ -117,7 +117,7 @@ def _view(cursor: Cursor, where: Location, remarks: list[Remark], *, live: bool,
 # ------------------------------------------------------------------------------------------------------------- flows
 
 
-def _flow(cursor: Cursor, where: Location) -> CreateFlow:
+def _read_flow(cursor: Cursor, where: Location) -> CreateFlow:
     name = cursor.name("the flow's name")
     if len(name.parts) > 1:
         raise LakeletError("SQL_SYNTAX", "the name of a flow has one part", where=name.where, todo="Leave catalog and schema out.")
@@ -132,7 +132,7 @@ def _flow(cursor: Cursor, where: Location) -> CreateFlow:
         by_name = cursor.skip("BY")
         if by_name:
             cursor.expect("NAME")
-        replaces = _replaces(cursor, inline=False, once=once) if cursor.sees("REPLACE") else None
+        replaces = _read_replaces(cursor, inline=False, once=once) if cursor.sees("REPLACE") else None
         if replaces is not None and not by_name:
             raise cursor.error("BY NAME is expected before REPLACE", where=replaces.at, todo="Write INSERT INTO table BY NAME REPLACE ….")
         found = {"target": target, "query": cursor.rest(), "once": once, "replaces": replaces}
@@ -166,7 +166,7 @@ def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool,
         cursor.expect("BY", "NAME", purpose=" after FLOW INSERT")
         return cursor.rest(), None, once, None
     if cursor.sees("REPLACE"):
-        replaces = _replaces(cursor, inline=True)
+        replaces = _read_replaces(cursor, inline=True)
         if not cursor.skip("BY", "NAME"):
             cursor.fail("BY NAME is expected before the query of FLOW REPLACE", todo="Write BY NAME SELECT …: columns go by their names.")
         return cursor.rest(), None, False, replaces
@@ -174,22 +174,22 @@ def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool,
     return None, changes(cursor, once=cursor.skip("ONCE")), False, None
 
 
-def _replaces(cursor: Cursor, *, inline: bool, once: bool = False) -> Replaces:
+def _read_replaces(cursor: Cursor, *, inline: bool, once: bool = False) -> Replaces:
     """`REPLACE WHERE condition` or `REPLACE USING (keys) SEQUENCE BY expression`. `inline`: BY NAME follows, else the query."""
     at = cursor.where()
     cursor.expect("REPLACE")
     if once:
         raise cursor.error("a flow that replaces rows does not run ONCE", where=at, todo="Leave ONCE out.")
     if cursor.skip("WHERE"):
-        return Replaces(where=cursor.until("a condition", _ends(cursor, inline)), at=at)
+        return Replaces(where=cursor.until("a condition", _expression_end(cursor, inline)), at=at)
     if not cursor.skip("USING"):
         cursor.fail("WHERE or USING is expected after REPLACE", ("WHERE", "USING"))
     keys = cursor.listed(cursor.column)
     cursor.expect("SEQUENCE", "BY", purpose=" after the keys of REPLACE USING")
-    return Replaces(keys=keys, sequence_by=cursor.until("an expression that orders the rows", _ends(cursor, inline)), at=at)
+    return Replaces(keys=keys, sequence_by=cursor.until("an expression that orders the rows", _expression_end(cursor, inline)), at=at)
 
 
-def _ends(cursor: Cursor, inline: bool) -> Callable[[], bool]:
+def _expression_end(cursor: Cursor, inline: bool) -> Callable[[], bool]:
     """Whether an expression ends at the next word: the first one of a query, or before it BY NAME where the clause stands `inline`."""
 
     def ends() -> bool:

@@ -1,4 +1,4 @@
-"""A reading position in the words of one statement: looks for keywords, takes names and fragments, says what it expected."""
+"""A reading position in the words of one statement: checks keywords, takes names and fragments, reports what it expected."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Cursor:
 
     def __init__(self, statement: StatementText) -> None:
         self.statement = statement
-        self.words = _tokens(statement)
+        self.words = _statement_tokens(statement)
         self.at = 0
 
-    # ------------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------------ what is next
 
     @property
     def ended(self) -> bool:
@@ -82,21 +82,21 @@ class Cursor:
         where = self.where()
         if self.sees("IDENTIFIER", "("):
             self.at += 2
-            text = self._constant()
+            text = self._constant_string()
             self.expect(")")
-            return Name(self._split(text, where), where)
+            return Name(self._split_identifier(text, where), where)
         parts = [self.identifier(what)[0]]
         while self.skip("."):
             parts.append(self.identifier(f"the next part of {what}")[0])
         return Name(tuple(parts), where)
 
-    def _split(self, text: str, where: Location) -> tuple[str, ...]:
+    def _split_identifier(self, text: str, where: Location) -> tuple[str, ...]:
         try:
             return split_name(text)
         except ValueError as problem:
             raise LakeletError("SQL_SYNTAX", str(problem), where=where) from None
 
-    def _constant(self) -> str:
+    def _constant_string(self) -> str:
         """Strings joined by `||`."""
         parts = [self.string("a string inside IDENTIFIER(…)")]
         while self.skip("||"):
@@ -133,7 +133,7 @@ class Cursor:
         begin = self.at
         depth = 1
         while not self.ended:
-            depth += _depth(self.words[self.at])
+            depth += _depth_change(self.words[self.at])
             if depth == 0:
                 if begin == self.at:
                     self.fail(f"{what} is expected")
@@ -147,7 +147,7 @@ class Cursor:
         """The words up to the first one outside of parentheses at which `ends`, or to the end of the statement."""
         begin, depth = self.at, 0
         while not self.ended and not (depth == 0 and (ends() or self.sees(")") or self.sees(","))):
-            depth += _depth(self.words[self.at])
+            depth += _depth_change(self.words[self.at])
             self.at += 1
         if begin == self.at:
             self.fail(f"{what} is expected")
@@ -208,11 +208,11 @@ class Cursor:
         return LakeletError("SQL_SYNTAX", what, where=where or self.where(), nearest=nearest, todo=todo)
 
 
-def _depth(word: Token) -> int:
+def _depth_change(word: Token) -> int:
     return 1 if word.upper and word.upper in _OPEN else -1 if word.upper and word.upper in _CLOSE else 0
 
 
-def _tokens(statement: StatementText) -> list[Token]:
+def _statement_tokens(statement: StatementText) -> list[Token]:
     """The tokens of a statement. Raises SQL_SYNTAX where one does not end."""
     try:
         return tokens(statement.text)

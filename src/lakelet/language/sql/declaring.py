@@ -1,8 +1,13 @@
-"""Declares what the SQL text of one source says into the active registry."""
+"""Declares what the SQL text of one source says into the active registry.
+
+Errors of checks that it shares with Python name clauses of SQL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +16,10 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
 from lakelet.language.change_flows import ChangeArguments, declare_changes
+from lakelet.language.flows import replacement
 from lakelet.language.lost import lost_sql
 from lakelet.language.model import Dataset, Expectation, Flow, Kind, Replacement
 from lakelet.language.registry import Registry, active_registry
-from lakelet.language.replacing import replacement
 from lakelet.language.sql.changes import order_remark
 from lakelet.language.sql.columns import ddl
 from lakelet.language.sql.grammar import is_setting, statement
@@ -22,8 +27,7 @@ from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql.query import SqlQuery, Wanted
 from lakelet.language.sql.rules import columns_of, on_columns
 from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
-from lakelet.language.sql.words import in_sql_words
-from lakelet.language.sql_text.json_paths import json_paths, parameters
+from lakelet.language.sql_text.spark_sql import json_paths, parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken, adjacent
 
@@ -55,7 +59,7 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
     Mistakes are added to the registry's errors. Returns whether every statement was understood.
     """
     registry = active_registry()
-    source = _Source(registry, file, configuration, session)
+    source = _SqlSource(registry, file, configuration, session)
     whole = True
     for cell in cells:
         text, done = CellText(cell, display_path(str(file))), 0
@@ -70,7 +74,7 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
     return whole
 
 
-class _Source:
+class _SqlSource:
     """One file while its statements are declared: what SET and USE said so far."""
 
     def __init__(self, registry: Registry, file: Path, configuration: Mapping[str, str], session: Any) -> None:
@@ -82,7 +86,7 @@ class _Source:
     def declared(self, cell: CellText, begin: int, end: int) -> bool:
         """Declare one statement and keep its error; return whether there was none."""
         try:
-            self._declare(cell, begin, end)
+            self._declare_statement(cell, begin, end)
             return True
         except LakeletError as error:
             self.registry.errors.append(error)
@@ -92,27 +96,27 @@ class _Source:
         self.registry.lost.parts.append(lost_sql(cell.file, cell.cell.text[begin:end]))
         return False
 
-    def _declare(self, cell: CellText, begin: int, end: int) -> None:
-        text = interpolated(cell, begin, end, self._value)
+    def _declare_statement(self, cell: CellText, begin: int, end: int) -> None:
+        text = interpolated(cell, begin, end, self._parameter_value)
         if not is_setting(text):
             new, anchors = self._with_parameters(text)
             text = text.edited(new, anchors)
         remarks: list[Remark] = []
         found = statement(text, remarks)
         if isinstance(found, Setting):
-            self._set(found)
+            self._apply_setting(found)
         elif isinstance(found, Use):
-            self._use(found)
+            self._apply_use(found)
         elif isinstance(found, CreateFlow):
-            self._flow(found, text)
+            self._declare_flow(found, text)
         elif found is not None:
-            self._dataset(found, text)
+            self._declare_dataset(found, text)
         for remark in remarks:
             self.registry.note(remark.text, remark.where)
 
     # ---------------------------------------------------------------------------------------------- parameters, names
 
-    def _value(self, key: str, where: Location, in_list: bool = False) -> str:
+    def _parameter_value(self, key: str, where: Location, in_list: bool = False) -> str:
         """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (SQ-7).
 
         In a list of columns and rules a key that nobody gives is an empty text, with a notice: Spark puts that everywhere, and public
@@ -134,22 +138,22 @@ class _Source:
 
     def _with_parameters(self, text: StatementText) -> tuple[str, tuple[tuple[int, int], ...]]:
         try:
-            return parameters(text.text, lambda key, position: self._value(key, text.location(position)))
+            return parameters(text.text, lambda key, position: self._parameter_value(key, text.location(position)))
         except OpenToken:
             return text.text, ()  # reading the statement says what is wrong with it
 
-    def _set(self, found: Setting) -> None:
+    def _apply_setting(self, found: Setting) -> None:
         self.settings[found.key] = found.value
         if found.key.lower().startswith("spark.databricks."):
             self.registry.note(f"SET {found.key} has no effect here: it belongs to Databricks", found.where)
         else:
             self.confs[found.key] = found.value
 
-    def _use(self, found: Use) -> None:
+    def _apply_use(self, found: Use) -> None:
         now = self.namespace or self.registry.namespace
         self.namespace = Namespace(found.catalog or now.catalog, found.schema or now.schema)
 
-    def _full(self, name: Name, *, single: str = "") -> TableName:
+    def _full_name(self, name: Name, *, single: str = "") -> TableName:
         """The full name; `single`: what has a name of one part, and lives where the pipeline does, whatever USE says."""
         parts = name.parts
         legacy = len(parts) > 1 and parts[0].lower() == "live"
@@ -164,14 +168,14 @@ class _Source:
 
     # --------------------------------------------------------------------------------------------------- declarations
 
-    def _dataset(self, found: CreateDataset, text: StatementText) -> None:
+    def _declare_dataset(self, found: CreateDataset, text: StatementText) -> None:
         single = {"temporary": "a temporary view", "live": "a live view"}.get(found.view, "")
-        name = self._full(found.name, single=single)
+        name = self._full_name(found.name, single=single)
         columns, clauses = found.spec.columns, found.clauses
         _check_columns(found)
         if found.view and clauses.properties:
             self.registry.note("TBLPROPERTIES of a view have no effect here: a view is not stored", found.where)
-        query = self._query(found, text) if found.query else None
+        query = self._query_of_dataset(found, text) if found.query else None
         schema, limits = without_lengths(ddl(columns) if columns and columns[0].type else None, found.where)
         self.registry.add_dataset(
             Dataset(
@@ -186,7 +190,7 @@ class _Source:
                 always_whole=clauses.always_whole,
                 schema=schema,
                 private=found.private,
-                expectations=(*limits, *_rules(found)),
+                expectations=(*limits, *_expectations_of(found)),
                 published=found.view == "published",
                 computed=() if query is not None else tuple(column for column in columns if column.filled is not None),
                 identities=tuple(column for column in columns if column.identity is not None),
@@ -195,7 +199,7 @@ class _Source:
         if query is not None:
             function = query.function(self.session, self.file, found.where)
             if found.view == "published":
-                vars(function)["published"] = self._published(name, found)
+                vars(function)["published"] = self._check_published(name, found)
             self.registry.add_flow(
                 Flow(
                     name=str(name),
@@ -205,13 +209,13 @@ class _Source:
                     default=True,
                     language="SQL",
                     once=found.once,
-                    replaces=_replacement(found),
+                    replaces=_replacement_of(found),
                 )
             )
         if found.changes is not None:
-            self._changes(found.changes, name, None, text, found.where)
+            self._declare_change_flow(found.changes, name, None, text, found.where)
 
-    def _published(self, name: TableName, found: CreateDataset) -> dict[str, str]:
+    def _check_published(self, name: TableName, found: CreateDataset) -> dict[str, str]:
         """What `lakelet sql` needs to know of a view; see `lakelet.storage.published_views`."""
         assert found.query is not None
         space, columns = self.namespace or self.registry.namespace, found.spec.columns
@@ -219,7 +223,7 @@ class _Source:
         query = f"SELECT * FROM (\n{found.query.text}\n) AS {quoted(name.name)} ({named})" if columns else found.query.text
         return {"name": str(name), "query": query, "catalog": space.catalog, "schema": space.schema}
 
-    def _query(self, found: CreateDataset, text: StatementText) -> SqlQuery:
+    def _query_of_dataset(self, found: CreateDataset, text: StatementText) -> SqlQuery:
         assert found.query is not None
         wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
         if adjacent(found.query.text, "PIVOT", ("(",)):
@@ -235,11 +239,11 @@ class _Source:
             filled=tuple(column for column in columns if column.filled is not None),
         )
 
-    def _flow(self, found: CreateFlow, text: StatementText) -> None:
-        target = self._full(found.target)
-        name = self._full(found.name) if found.name else None
+    def _declare_flow(self, found: CreateFlow, text: StatementText) -> None:
+        target = self._full_name(found.target)
+        name = self._full_name(found.name) if found.name else None
         if found.changes is not None:
-            self._changes(found.changes, target, name, text, found.where, found.comment)
+            self._declare_change_flow(found.changes, target, name, text, found.where, found.comment)
             return
         assert found.query is not None
         query = SqlQuery(found.query, text, self.namespace, _wanted_of_flow(found, _APPEND))
@@ -254,11 +258,11 @@ class _Source:
                 spark_conf=dict(self.confs),
                 language="SQL",
                 once=found.once,
-                replaces=_replacement(found),
+                replaces=_replacement_of(found),
             )
         )
 
-    def _changes(
+    def _declare_change_flow(
         self, found: Changes, target: TableName, name: TableName | None, text: StatementText, where: Location, comment: str | None = None
     ) -> None:
         plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
@@ -269,7 +273,7 @@ class _Source:
             self.registry.note(remark.text, remark.where)
         with in_sql_words(where, found.places):
             declare_changes(
-                _arguments(found),
+                _change_arguments(found),
                 str(target) if _is_plain(target) else all_quoted((target.catalog, target.schema, target.name)),
                 str(name) if name else None,
                 where,
@@ -294,7 +298,7 @@ def _check_columns(found: CreateDataset) -> None:
             raise LakeletError("SQL_SYNTAX", f"column {column.name!r} has no type", where=column.where, todo="Give it one.")
 
 
-def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
+def _expectations_of(found: CreateDataset) -> tuple[Expectation, ...]:
     """The rules of a dataset, on the columns that its query returns."""
     named_apart = found.query is not None and any("." in rule.condition.text for rule in found.spec.rules)
     columns = columns_of(found.query.text) if found.query is not None and named_apart else None
@@ -308,13 +312,13 @@ def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
 
 
 def _wanted_of_flow(found: CreateDataset | CreateFlow, otherwise: Wanted | None) -> Wanted | None:
-    """Whether the query of a flow is to be a stream; `otherwise`: of one that appends what it reads."""
+    """Whether the query of a flow must be a stream; `otherwise`: of one that appends what it reads."""
     if found.replaces is not None:
         return _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
     return _APPEND_ONCE if found.once else otherwise
 
 
-def _replacement(found: CreateDataset | CreateFlow) -> Replacement | None:
+def _replacement_of(found: CreateDataset | CreateFlow) -> Replacement | None:
     """What the rows of a flow replace. What names the query's tables is put on the columns that the query returns (RP-1)."""
     said = found.replaces
     if said is None:
@@ -333,8 +337,50 @@ def _replacement(found: CreateDataset | CreateFlow) -> Replacement | None:
         return replacement(condition, None if said.where is not None else said.keys, sequence, said.at)
 
 
-def _arguments(found: Changes) -> ChangeArguments:
+def _change_arguments(found: Changes) -> ChangeArguments:
     """The clauses as arguments of `apply_changes`."""
     given = {field.name: getattr(found, field.name) for field in fields(ChangeArguments)}
     texts = {name: json_paths(value.text) for name, value in given.items() if isinstance(value, Fragment)}
     return ChangeArguments(**{**given, **texts, "source": found.source.text})
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+_CLAUSES_OF_ARGUMENTS = {
+    'stored_as_scd_type="2"': "STORED AS SCD TYPE 2",
+    'stored_as_scd_type="bitemporal"': "STORED AS BITEMPORAL",
+    "stored_as_scd_type": "STORED AS",
+    "track_history_column_list": "TRACK HISTORY ON",
+    "track_history_except_column_list": "TRACK HISTORY ON * EXCEPT",
+    "track_history_*": "TRACK HISTORY ON",
+    "ignore_null_updates_column_list": "IGNORE NULL UPDATES ON",
+    "ignore_null_updates_except_column_list": "IGNORE NULL UPDATES ON * EXCEPT",
+    "ignore_null_updates": "IGNORE NULL UPDATES",
+    "apply_as_deletes": "APPLY AS DELETE WHEN",
+    "apply_as_truncates": "APPLY AS TRUNCATE WHEN",
+    "except_column_list": "COLUMNS * EXCEPT",
+    "column_list": "COLUMNS",
+    "columns_to_update": "COLUMNS TO UPDATE",
+    "system_sequence_by": "SYSTEM SEQUENCE BY",
+    "sequence_by": "SEQUENCE BY",
+    "keys": "KEYS",
+    "replace_using": "REPLACE USING",
+    "replace_where": "REPLACE WHERE",
+}
+_ARGUMENT = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?!\w)" for name in sorted(_CLAUSES_OF_ARGUMENTS, key=len, reverse=True)))
+
+
+@contextmanager
+def in_sql_words(where: Location, places: Mapping[str, Location]) -> Iterator[None]:
+    """Say the errors that leave the block in SQL's words. They are about the statement at `where`, or one of its clauses."""
+    try:
+        yield
+    except LakeletError as error:
+        named = _ARGUMENT.search(error.what)
+        stem = named[0].partition("=")[0].rstrip("*") if named else ""
+        place = next((place for name, place in places.items() if stem and name.startswith(stem)), where)
+        what, todo = (
+            None if text is None else _ARGUMENT.sub(lambda m: _CLAUSES_OF_ARGUMENTS[m[0]], text) for text in (error.what, error.todo)
+        )
+        raise LakeletError(error.code, str(what), where=place, why=error.why, todo=todo, nearest=error.nearest) from None

@@ -61,7 +61,7 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
 
     Raises SQL_SYNTAX where it is not understood, SQL_STATEMENT_REFUSED for a statement that declares nothing, and the refusals of clauses.
     """
-    setting = _setting(text)
+    setting = _set_text(text)
     if setting is not None and setting.value is not None:
         return Setting(setting.key, setting.value, text.location(setting.start))
     if setting is not None:
@@ -73,7 +73,7 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
         created = create(cursor, remarks)
         if created is None:
             what = next((w.upper for w in cursor.words[cursor.at :] if w.upper in _CREATED), "")
-            _refuse(cursor, f"CREATE {what or cursor.words[cursor.at].upper}", *_CREATED.get(what, _SEVERAL))
+            _refuse_statement(cursor, f"CREATE {what or cursor.words[cursor.at].upper}", *_CREATED.get(what, _SEVERAL))
         cursor.end()
         return created
     if cursor.skip("APPLY") or cursor.skip("AUTO"):
@@ -83,18 +83,18 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
         cursor.end()
         return changed
     if cursor.skip("USE"):
-        return _use(cursor)
-    return _unknown(cursor)
+        return _read_use(cursor)
+    return _refuse_unknown(cursor)
 
 
 def is_setting(text: StatementText) -> bool:
     """Whether the statement is SET, whose value is any text."""
-    found = _setting(text)
+    found = _set_text(text)
     return found is not None and found.value is not None
 
 
 @dataclass(frozen=True)
-class _Set:
+class _SetText:
     """`SET key` or `SET key = value`, which begins at `start`."""
 
     key: str
@@ -102,7 +102,7 @@ class _Set:
     start: int
 
 
-def _setting(statement: StatementText) -> _Set | None:
+def _set_text(statement: StatementText) -> _SetText | None:
     """The parts of SET; None for any other statement. The value is all text after the sign, whatever it is, without comments around it."""
     text = statement.text
     found = plain_tokens(text)
@@ -115,10 +115,10 @@ def _setting(statement: StatementText) -> _Set | None:
         key = named[0].value
     elif _KEY.fullmatch(key) is None:
         return None
-    return _Set(key, None if sign is None else _value(text, sign.start + 1), found[0].start)
+    return _SetText(key, None if sign is None else _set_value(text, sign.start + 1), found[0].start)
 
 
-def _value(text: str, start: int) -> str:
+def _set_value(text: str, start: int) -> str:
     """The text from `start` on, without blanks and comments around it; `--` begins one only after a blank."""
     stop = len(text)
     comments = [token for token in all_tokens(text) if token.kind == "comment" and token.start >= start]
@@ -133,18 +133,18 @@ def _value(text: str, start: int) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] == "`" else value
 
 
-def _use(cursor: Cursor) -> Use:
+def _read_use(cursor: Cursor) -> Use:
     where = cursor.where()
     if cursor.skip("CATALOG"):
-        found = Use(_single(cursor, "the catalog"), None, where)
+        found = Use(_read_single_name(cursor, "the catalog"), None, where)
     else:
         _ = cursor.skip("SCHEMA") or cursor.skip("DATABASE") or cursor.skip("NAMESPACE")
-        found = _schema(cursor)
+        found = _read_schema(cursor)
     cursor.end()
     return found
 
 
-def _schema(cursor: Cursor) -> Use:
+def _read_schema(cursor: Cursor) -> Use:
     where = cursor.where()
     parts = _name_or_string(cursor, "the schema")
     if len(parts) > 2:
@@ -152,7 +152,7 @@ def _schema(cursor: Cursor) -> Use:
     return Use(parts[0] if len(parts) == 2 else None, parts[-1], where)
 
 
-def _single(cursor: Cursor, what: str) -> str:
+def _read_single_name(cursor: Cursor, what: str) -> str:
     where = cursor.where()
     parts = _name_or_string(cursor, what)
     if len(parts) > 1:
@@ -167,14 +167,14 @@ def _name_or_string(cursor: Cursor, what: str) -> tuple[str, ...]:
     return cursor.name(what).parts
 
 
-def _unknown(cursor: Cursor) -> NoReturn:
+def _refuse_unknown(cursor: Cursor) -> NoReturn:
     first = cursor.word()
     keyword = first.upper if first else ""
     if keyword == "SET":
         todo = "Write SET key = value; one key in each statement."
         raise cursor.error("SET needs a key, = and a value", where=cursor.where(), todo=todo)
     if keyword in _REFUSED:
-        _refuse(cursor, "a query" if _REFUSED[keyword][1] is _QUERY else keyword, *_REFUSED[keyword])
+        _refuse_statement(cursor, "a query" if _REFUSED[keyword][1] is _QUERY else keyword, *_REFUSED[keyword])
     nearest = nearest_names(keyword, (*_BEGINNINGS, *(k for k in _REFUSED if k.isalpha())))
     raise cursor.error(
         "no statement of a pipeline begins like this" + (f": {first.value!r}" if first else ""),
@@ -184,7 +184,7 @@ def _unknown(cursor: Cursor) -> NoReturn:
     )
 
 
-def _refuse(cursor: Cursor, statement: str, why: str, todo: str) -> NoReturn:
+def _refuse_statement(cursor: Cursor, statement: str, why: str, todo: str) -> NoReturn:
     raise LakeletError(
         "SQL_STATEMENT_REFUSED",
         f"{statement} cannot stand in a pipeline source",

@@ -21,7 +21,7 @@ def declared_columns(text: str, where: Location, note: Callable[[str, Location],
     PROTECTION_REFUSED for masks.
     """
     remarks: list[Remark] = []
-    found = _spec(text, where, remarks)
+    found = _column_list(text, where, remarks)
     if found is None:
         return text, ()
     if found.rules:
@@ -34,11 +34,11 @@ def declared_columns(text: str, where: Location, note: Callable[[str, Location],
 
 def columns_of(text: str, where: Location) -> tuple[ColumnDefinition, ...]:
     """Return the columns of DDL text; none for text that is not a list of columns."""
-    found = _spec(text, where, [])
+    found = _column_list(text, where, [])
     return found.columns if found is not None else ()
 
 
-def _spec(text: str, where: Location, remarks: list[Remark]) -> Spec | None:
+def _column_list(text: str, where: Location, remarks: list[Remark]) -> Spec | None:
     """The list of columns that a text is; None for text that is none. Raises like `columns.spec`, but for SQL_SYNTAX."""
     cell = CellText(Cell(f"({text}\n)", where.line, where.cell), where.file)
     try:

@@ -38,9 +38,9 @@ def _of_text(schema: str, where: Location) -> tuple[str, tuple[Expectation, ...]
         length = _VARCHAR.fullmatch(column.type or "")
         if length is not None:
             column = replace(column, type="STRING")
-            rules.append(_rule(column.name, int(length[1]), where))
+            rules.append(_length_rule(column.name, int(length[1]), where))
         elif _LIMIT.search(column.type or ""):
-            raise _unsupported(column.name, column.type or "", where)
+            raise _unsupported_type(column.name, column.type or "", where)
         found.append(column)
     return (ddl(found), tuple(rules)) if rules else (schema, ())
 
@@ -51,18 +51,18 @@ def _of_fields(schema: Any, where: Location) -> tuple[Any, tuple[Expectation, ..
         length = _VARCHAR.fullmatch(field["type"]) if isinstance(field["type"], str) else None
         if length is not None:
             field["type"] = "string"
-            rules.append(_rule(field["name"], int(length[1]), where))
+            rules.append(_length_rule(field["name"], int(length[1]), where))
         elif _LIMIT.search(str(field["type"])):
-            raise _unsupported(field["name"], str(field["type"]), where)
+            raise _unsupported_type(field["name"], str(field["type"]), where)
     return type(schema).fromJson({"type": "struct", "fields": fields}), tuple(rules)
 
 
-def _rule(column: str, length: int, where: Location) -> Expectation:
+def _length_rule(column: str, length: int, where: Location) -> Expectation:
     name = quoted(column)
     return Expectation(f"{column} VARCHAR({length})", f"{name} IS NULL OR length({name}) <= {length}", Action.FAIL, where)
 
 
-def _unsupported(column: str, kind: str, where: Location) -> LakeletError:
+def _unsupported_type(column: str, kind: str, where: Location) -> LakeletError:
     return LakeletError(
         "NOT_SUPPORTED_YET",
         f"the column {column!r} is declared as {kind}, and only VARCHAR(n) of a whole column is executed",

@@ -51,20 +51,20 @@ class SqlQuery:
 
     def function(self, session: Any, file: Path, where: Location) -> QueryFunction:
         """The function that gives the query's DataFrame when it is called inside of an update."""
-        found = _placed(lambda: self._rows(session), cell_filename(str(file), where.cell), where.line)
+        found = _function_at_line(lambda: self._run_query(session), cell_filename(str(file), where.cell), where.line)
         vars(found)["sql"] = self.text.text
         return found
 
-    def _rows(self, session: Any) -> Any:
+    def _run_query(self, session: Any) -> Any:
         try:
             with names_in(self.namespace):
                 frame = session.sql(self._in_its_line())
-            frame = self._renamed(frame)
+            frame = self._with_declared_names(frame)
             for column in self.filled:
                 frame = with_filled(frame, column)
         except LakeletError as error:
             for one in (error, *getattr(error, "others", ())):
-                one.where = self._better(one)
+                one.where = self._location_of_missing(one)
             raise
         except Exception as error:  # of Spark, or of a function that the query calls; only its location is added
             location = self._location_of(error)
@@ -85,7 +85,7 @@ class SqlQuery:
             return self.prefix.ljust(column) + " " + self.text.text
         return "\n" * (where.line - 2) + self.prefix + "\n" + " " * column + self.text.text
 
-    def _renamed(self, frame: Any) -> Any:
+    def _with_declared_names(self, frame: Any) -> Any:
         if not self.names:
             return frame
         if len(frame.columns) != len(self.names):
@@ -108,7 +108,7 @@ class SqlQuery:
         position = POSITION.find(str(error))
         if position is None:  # in the traceback of what the query calls, if that is the user's; else the place of what the message names
             name = re.search(r'"([^"]+)"', str(error).split("\n")[0])
-            return None if innermost_location(error) else self._named(name[1] if name else "")
+            return None if innermost_location(error) else self._location_of_name(name[1] if name else "")
         line, column = int(position[1]) - self.text.where.line, int(position[2])
         if line < 0:
             return None
@@ -117,17 +117,17 @@ class SqlQuery:
             return self.text.where
         start = sum(map(len, lines[:line]))
         column -= (self.text.where.column or 1) - 1 if line == 0 else 0
-        at = _nearest(lines[line], _fragments(error), column)
+        at = _nearest_fragment(lines[line], _query_fragments(error), column)
         return self.statement.location(self.text.start + start + at)
 
-    def _better(self, error: LakeletError) -> Location | None:
+    def _location_of_missing(self, error: LakeletError) -> Location | None:
         """The position of a name that the query reads and nobody knows; else the error's own, if it is more than the statement's line."""
         if error.where is not None and (error.where.column is not None or error.where.file != self.text.where.file):
             return error.where
         name = re.search(r'"([^"]+)"', error.what) if error.code == "UNKNOWN_DATASET" else None
-        return self._named(name[1] if name else "")
+        return self._location_of_name(name[1] if name else "")
 
-    def _named(self, name: str) -> Location:
+    def _location_of_name(self, name: str) -> Location:
         """Where the text has a name; where it begins if it does not have it."""
         parts = name.split(".")
         for first in range(len(parts)):  # what USE added is not in the text
@@ -146,7 +146,7 @@ def _name_at(text: str, parts: Sequence[str]) -> int | None:
     return None
 
 
-def _fragments(error: BaseException) -> list[str]:
+def _query_fragments(error: BaseException) -> list[str]:
     contexts: Callable[[], Sequence[Any]] | None = getattr(error, "getQueryContext", None)
     try:
         return [str(context.fragment()) for context in contexts()] if contexts else []
@@ -154,7 +154,7 @@ def _fragments(error: BaseException) -> list[str]:
         return []
 
 
-def _nearest(line: str, fragments: Sequence[str], column: int) -> int:
+def _nearest_fragment(line: str, fragments: Sequence[str], column: int) -> int:
     """Where in the line the fragment stands that is meant: names before it may have had another length when Spark saw them."""
     column = max(0, min(column, len(line.rstrip("\n"))))
     for fragment in fragments:
@@ -189,7 +189,7 @@ def with_filled(frame: Any, column: ColumnDefinition) -> Any:
     return frame.selectExpr(*(checked if one.lower() == column.name.lower() else quoted(one) for one in frame.columns))
 
 
-def _placed(function: Callable[[], Any], file: str, line: int) -> QueryFunction:
+def _function_at_line(function: Callable[[], Any], file: str, line: int) -> QueryFunction:
     """A function that calls `function`, and whose code stands in `line` of `file`."""
     found = lambda: function()  # noqa: E731 - one line, so that its only line is the one given
     found.__code__ = found.__code__.replace(co_filename=file, co_firstlineno=line, co_name="query")

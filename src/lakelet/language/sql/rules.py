@@ -19,7 +19,7 @@ from lakelet.language.sql_text.tokens import OpenToken, Token, edited, name_end,
 
 @dataclass(frozen=True)
 class QueryColumns:
-    """What a query returns, as far as its text tells.
+    """What a query returns, as far as its text shows.
 
     `by_path`: lower-case dotted source of a column → its name; `names`: all names, lower case; `open`: aliases of tables all of whose
     columns are returned under their own names.
@@ -40,7 +40,7 @@ def columns_of(query: str) -> QueryColumns | None:
         tree = tree.this
     if not isinstance(tree, exp.Select):
         return None
-    sources = {source.alias_or_name.lower() for source in _sources(tree)}
+    sources = {source.alias_or_name.lower() for source in _relations_of(tree)}
     by_path: dict[str, str] = {}
     names: set[str] = set()
     open_sources: set[str] = set()
@@ -49,14 +49,14 @@ def columns_of(query: str) -> QueryColumns | None:
             open_sources |= sources
         elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             open_sources.add(item.table.lower())
-        elif (path := _path(item.unalias())) is not None:
+        elif (path := _column_path(item.unalias())) is not None:
             by_path.setdefault(".".join(path).lower(), item.alias_or_name or path[-1])
         if item.alias_or_name and item.alias_or_name != "*":
             names.add(item.alias_or_name.lower())
     return QueryColumns(by_path, frozenset(names), frozenset(open_sources))
 
 
-def _sources(select: exp.Select) -> Iterator[exp.Expression]:
+def _relations_of(select: exp.Select) -> Iterator[exp.Expression]:
     """The relations after FROM and JOIN."""
     clause = select.args.get("from_") or select.args.get("from")
     for part in [clause, *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]:
@@ -67,11 +67,11 @@ def _sources(select: exp.Select) -> Iterator[exp.Expression]:
             yield source
 
 
-def _path(item: exp.Expression) -> tuple[str, ...] | None:
+def _column_path(item: exp.Expression) -> tuple[str, ...] | None:
     """The parts of a plain dotted column, else None."""
     if isinstance(item, exp.Column):
         return tuple(part.name for part in item.parts)
-    if isinstance(item, exp.Dot) and (before := _path(item.this)) is not None and isinstance(item.expression, exp.Identifier):
+    if isinstance(item, exp.Dot) and (before := _column_path(item.this)) is not None and isinstance(item.expression, exp.Identifier):
         return (*before, item.expression.name)
     return None
 
@@ -83,14 +83,14 @@ def on_columns(condition: str, columns: QueryColumns) -> str:
     except OpenToken:
         return condition
     edits = []
-    for chain in _chains(words):
-        new = _renamed([word.value for word in chain], columns)
+    for chain in _dotted_names(words):
+        new = _name_of_column([word.value for word in chain], columns)
         if new is not None:
             edits.append((chain[0].start, chain[-1].stop, new))
     return edited(condition, edits)
 
 
-def _chains(words: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def _dotted_names(words: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """The parts of dotted names of two or more that are not called."""
     at = 0
     while at < len(words):
@@ -100,7 +100,7 @@ def _chains(words: Sequence[Token]) -> Iterator[Sequence[Token]]:
         at = max(end, at + 1)
 
 
-def _renamed(parts: list[str], columns: QueryColumns) -> str | None:
+def _name_of_column(parts: list[str], columns: QueryColumns) -> str | None:
     if parts[0].lower() in columns.names:
         return None  # a field of a returned struct
     for length in range(len(parts), 1, -1):

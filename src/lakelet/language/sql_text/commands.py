@@ -51,13 +51,13 @@ def command(text: str) -> Command | None:
     if not begins_with(text, _FIRST):
         return None
     found = plain_tokens(text)
-    match = _COMMAND.match(_words(found))
-    return _named(text, found, match) if match is not None else None
+    match = _COMMAND.match(_first_words(found))
+    return _command_with_name(text, found, match) if match is not None else None
 
 
 def container(text: str) -> str | None:
     """What a text creates that holds tables or files: CATALOG, SCHEMA, DATABASE or VOLUME."""
-    match = _CONTAINER.match(_words(plain_tokens(text))) if begins_with(text, ("CREATE",)) else None
+    match = _CONTAINER.match(_first_words(plain_tokens(text))) if begins_with(text, ("CREATE",)) else None
     return match[1] if match is not None else None
 
 
@@ -67,8 +67,8 @@ def use(text: str) -> tuple[str, str] | None:
         return None
     found = plain_tokens(text)
     found = found[:-1] if found[-1].upper == ";" else found
-    match = _USE.match(_words(found))
-    named = _named(text, found, match) if match is not None else None
+    match = _USE.match(_first_words(found))
+    named = _command_with_name(text, found, match) if match is not None else None
     return (named.verb.removeprefix("USE").strip(), named.name) if named is not None and named.stop == found[-1].stop else None
 
 
@@ -77,7 +77,7 @@ def shown(text: str) -> Shown | None:
     if not begins_with(text, ("SHOW",)):
         return None
     found = [token for token in plain_tokens(text) if token.upper != ";"]
-    match = _SHOWN.match(_words(found))
+    match = _SHOWN.match(_first_words(found))
     if match is None:
         return None
     start = match[0].count(" ")
@@ -91,15 +91,15 @@ def shown(text: str) -> Shown | None:
 
 def makes_view(text: str) -> bool:
     """Whether a text creates a view."""
-    return begins_with(text, ("CREATE",)) and _VIEW.match(_words(plain_tokens(text))) is not None
+    return begins_with(text, ("CREATE",)) and _VIEW.match(_first_words(plain_tokens(text))) is not None
 
 
-def _words(found: list[Token]) -> str:
+def _first_words(found: list[Token]) -> str:
     """The first words, each followed by a blank."""
     return "".join(f"{token.upper or '?'} " for token in found[:12])
 
 
-def _named(text: str, found: list[Token], match: re.Match[str]) -> Command | None:
+def _command_with_name(text: str, found: list[Token], match: re.Match[str]) -> Command | None:
     """The command whose words before the name a match has; None where no name stands after them."""
     at = match[0].count(" ")
     end = name_end(found, at)

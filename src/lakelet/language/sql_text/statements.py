@@ -102,7 +102,7 @@ def interpolated(cell: CellText, begin: int, end: int, value_of: Value) -> State
     parts: list[str] = []
     anchors = [(0, begin)]
     done, length = begin, 0
-    for found in _references(text, begin, end):
+    for found in _parameter_references(text, begin, end):
         value = value_of(found["key"], cell.location(found.start()), _in_list(text[begin : found.start()]))
         parts += [text[done : found.start()], value]
         length += found.start() - done
@@ -126,7 +126,7 @@ def _in_list(before: str) -> bool:
     return depth > 0
 
 
-def _references(text: str, begin: int, end: int) -> Iterator[re.Match[str]]:
+def _parameter_references(text: str, begin: int, end: int) -> Iterator[re.Match[str]]:
     """Each `${key}`, also inside of strings and quoted names, but not inside of comments."""
     comments = [(token.start, token.stop) for token in all_tokens(text) if token.kind == "comment"]
     for found in _REFERENCE.finditer(text, begin, end):

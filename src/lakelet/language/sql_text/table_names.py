@@ -96,7 +96,7 @@ def in_place(spark: SparkSession, sql: str, plans: Mapping[str, Any]) -> Any:
 def substitute(spark: SparkSession, sql: str) -> str:
     """Return `sql` with `${key}` replaced from the session's configuration, as Spark's parser does it.
 
-    Positions of `relations` refer to this text. A text without `${` comes back unchanged.
+    Positions of `references` refer to this text. A text without `${` comes back unchanged.
     """
     if "${" not in sql:
         return sql
@@ -129,31 +129,23 @@ def with_short_prefixes(query: Edits, names: Mapping[tuple[str, ...], str]) -> E
     return query.plus(edits)
 
 
-def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = None) -> list[RelationRef]:
-    """Return the tables that the one statement `sql` reads, in the order of the text, each position once.
-
-    Left out: names of common table expressions (where they are visible), table functions, and the target of an INSERT. Positions are
-    characters of `substitute(spark, sql)`. `args`: the values of the text's named parameters, for `IDENTIFIER(…)`. Raises pyspark's
-    ParseException when Spark cannot parse the text.
-    """
-    return [ref for ref in references(spark, sql, args=args) if isinstance(ref, RelationRef)]
-
-
 def references(
     spark: SparkSession, sql: str, functions: Collection[str] = (), args: Mapping[str, Any] | None = None
 ) -> list[RelationRef | CallRef]:
     """Return the tables that `sql` reads and its calls of these table functions (lower-case names), in the order of the text.
 
-    The arguments of such a call are not looked into. Positions and errors are those of `relations`.
+    Each position is there once. Left out: names of common table expressions (where they are visible), other table functions, and the target
+    of an INSERT; the arguments of a call are not read. Positions are characters of `substitute(spark, sql)`. `args`: the values of the
+    text's named parameters, for `IDENTIFIER(…)`. Raises pyspark's ParseException when Spark cannot parse the text.
     """
     text = substitute(spark, sql)
     called = frozenset(functions if may_have(text, functions) else ())
     if args is not None or may_have(text, ("IDENTIFIER",)):
-        return _references(spark, text, called, args)
+        return _found_references(spark, text, called, args)
     asked = text, settings_text(spark), called
     found = _known.get(asked)
     if found is None:
-        found = tuple(_references(spark, text, called, None))
+        found = tuple(_found_references(spark, text, called, None))
         if len(_known) >= _KNOWN_TEXTS:
             _known.clear()
         _known[asked] = found
@@ -166,8 +158,10 @@ continuous one in every round."""
 _KNOWN_TEXTS = 512
 
 
-def _references(spark: SparkSession, text: str, functions: frozenset[str], args: Mapping[str, Any] | None) -> list[RelationRef | CallRef]:
-    found = {(ref.start, ref.stop): ref for ref in _Walk(spark, text, functions, args).refs(parsed(spark, text))}
+def _found_references(
+    spark: SparkSession, text: str, functions: frozenset[str], args: Mapping[str, Any] | None
+) -> list[RelationRef | CallRef]:
+    found = {(ref.start, ref.stop): ref for ref in _PlanWalk(spark, text, functions, args).refs(parsed(spark, text))}
     return [found[span] for span in sorted(found)]
 
 
@@ -194,7 +188,7 @@ def replacing(spark: SparkSession, sql: str, new: Replacing, args: Mapping[str, 
     """Return the text with what replaces its references: calls are asked for first, then tables, each in the order of the text.
 
     A name without an alias gets one, as a rule its last part, so that `SELECT t.a FROM db.t` still works. A temporary view, whose name is
-    one plain word, has no versions: the clause that asks for one is taken out. Raises like `relations`.
+    one plain word, has no versions: the clause that asks for one is taken out. Raises like `references`.
     """
     text = substitute(spark, sql)
     edits: list[tuple[int, int, str]] = []
@@ -214,19 +208,19 @@ def replacing(spark: SparkSession, sql: str, new: Replacing, args: Mapping[str, 
 
 
 def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None], args: Mapping[str, Any] | None = None) -> str:
-    """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is. See `replacing`."""
+    """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is."""
     return replacing(spark, sql, Replacing(replacement), args).applied()
 
 
 def is_query(spark: SparkSession, sql: str) -> bool:
-    """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `relations`."""
+    """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `references`."""
     if _QUERY.match(sql) and not may_have(sql, ("INSERT",)):
         return True  # a statement that begins like this and inserts nothing is a query; if it is none at all, running it says so
     return only_reads(spark, parsed(spark, sql))
 
 
 def has_subqueries(spark: SparkSession, sql: str) -> bool:
-    """Whether an expression of a query holds a query, which may name columns of the one around it. Raises like `relations`."""
+    """Whether an expression of a query holds a query, which may name columns of the one around it. Raises like `references`."""
 
     def holds(node: Any) -> bool:
         if node.subqueries().size():
@@ -240,7 +234,7 @@ def has_subqueries(spark: SparkSession, sql: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Above:
+class _Surroundings:
     """What stands above a node: the visible CTE names (lower case), whether an alias follows, where the decorations end, the node of a
     clause that asks for a version."""
 
@@ -250,10 +244,10 @@ class _Above:
     travel: Any = None
 
 
-class _Walk:
+class _PlanWalk:
     """One walk over a parsed plan, its subqueries and its common table expressions.
 
-    `functions`: calls to tell of, and not to enter. `args`: the values of the text's named parameters.
+    `functions`: calls to report, and not to enter. `args`: the values of the text's named parameters.
     """
 
     def __init__(
@@ -263,7 +257,7 @@ class _Walk:
 
     @cached_property
     def tokens(self) -> Sequence[Token]:
-        """The text's tokens. Looked at only where a node does not say where its parts stand: most texts need none, nor sqlglot."""
+        """The text's tokens, read only where a node does not say where its parts stand: most texts need none, nor sqlglot."""
         return plain_tokens(self.text)
 
     def index(self, position: int) -> int:
@@ -274,54 +268,54 @@ class _Walk:
         """Whether these words or signs begin at a token's index."""
         return [token.upper for token in self.tokens[at : at + len(words)]] == list(words)
 
-    def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef | CallRef]:
+    def refs(self, node: Any, above: _Surroundings = _Surroundings()) -> Iterator[RelationRef | CallRef]:
         kind = str(node.nodeName())
         if kind == "UnresolvedTableValuedFunction" and self.functions:
             name = ".".join(str(part) for part in items(node.name())).lower()
             if name in self.functions:
-                yield self._call(node, name)
+                yield self._call_reference(node, name)
                 return
         if kind in ("UnresolvedRelation", "PlanWithUnresolvedIdentifier"):
-            yield from self._reference(node, kind, above)
+            yield from self._relation_reference(node, kind, above)
             return
         if kind == "UnresolvedWith":
-            yield from self._with(node, above.ctes)
+            yield from self._references_of_with(node, above.ctes)
             return
-        below = self._below(node, kind, above)
+        below = self._surroundings_below(node, kind, above)
         for subquery in items(node.subqueries()):
-            yield from self.refs(subquery, _Above(above.ctes))
+            yield from self.refs(subquery, _Surroundings(above.ctes))
         children = [node.relation()] if kind == "RelationTimeTravel" else items(node.children())
         for child in children:
             yield from self.refs(child, below)
 
-    def _below(self, node: Any, kind: str, above: _Above) -> _Above:
+    def _surroundings_below(self, node: Any, kind: str, above: _Surroundings) -> _Surroundings:
         if kind == "SubqueryAlias":
-            return _Above(above.ctes, aliased=True)
+            return _Surroundings(above.ctes, aliased=True)
         if kind in _DECORATIONS:
             travel = node if kind == "RelationTimeTravel" else above.travel
-            return _Above(above.ctes, above.aliased, max(above.end, _span(node)[1]), travel)
-        return _Above(above.ctes)
+            return _Surroundings(above.ctes, above.aliased, max(above.end, _text_span(node)[1]), travel)
+        return _Surroundings(above.ctes)
 
-    def _with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef | CallRef]:
+    def _references_of_with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef | CallRef]:
         visible = outer
         recursive = bool(node.allowRecursion())
         for definition in items(node.cteRelations()):
             name = str(definition._1()).lower()
-            yield from self.refs(definition._2(), _Above(visible | {name} if recursive else visible))
+            yield from self.refs(definition._2(), _Surroundings(visible | {name} if recursive else visible))
             visible = visible | {name}
-        yield from self.refs(node.child(), _Above(visible))
+        yield from self.refs(node.child(), _Surroundings(visible))
 
-    def _reference(self, node: Any, kind: str, above: _Above) -> Iterator[RelationRef]:
-        start, end = _span(node)
+    def _relation_reference(self, node: Any, kind: str, above: _Surroundings) -> Iterator[RelationRef]:
+        start, end = _text_span(node)
         streaming = kind == "UnresolvedRelation" and bool(node.isStreaming())
         stream = self._word_stream(start) if streaming else None
         start, stop = self._name_span(start) if streaming else (start, end)
         options: Mapping[str, str] = {}
         if kind == "UnresolvedRelation":
             parts = tuple(str(node.multipartIdentifier().mkString("\0")).split("\0"))
-            options = _options(node.options())
+            options = _options_of_with(node.options())
         else:
-            parts = self._evaluated(self.text[start:stop])
+            parts = self._evaluated_identifier(self.text[start:stop])
         if len(parts) == 1 and parts[0].lower() in above.ctes:
             return
         after = max(above.end, end if streaming or (kind == "UnresolvedRelation" and not options) else self._after_options(end))
@@ -343,7 +337,7 @@ class _Walk:
         end = value.stop if value.kind in ("number", "string") else value.start
         if node.version().isDefined():
             return {**options, "versionAsOf": str(node.version().get())}, (name_end, end)
-        end = max(end, _span(node.timestamp().get())[1])
+        end = max(end, _text_span(node.timestamp().get())[1])
         row = self.spark.sql(f"SELECT CAST({self.text[value.start : end]} AS STRING)", self.args).first()
         return {**options, "timestampAsOf": str(row[0]) if row else ""}, (name_end, end)
 
@@ -375,43 +369,43 @@ class _Walk:
         at = self.index(position)
         return self.tokens[closing(self.tokens, at + 1)].stop if self.sees(at, "WITH", "(") else position
 
-    def _call(self, node: Any, name: str) -> CallRef:
-        start, _ = _span(node)
+    def _call_reference(self, node: Any, name: str) -> CallRef:
+        start, _ = _text_span(node)
         streaming = bool(node.isStreaming())
         stream = self._word_stream(start) if streaming else None
         if streaming:
             start, _ = self._name_span(start)
         opening = name_end(self.tokens, self.index(start))
         end = closing(self.tokens, opening)
-        return CallRef(name, start, self.tokens[end].stop, streaming, tuple(self._arguments(opening, end)), stream)
+        return CallRef(name, start, self.tokens[end].stop, streaming, tuple(self._call_arguments(opening, end)), stream)
 
-    def _arguments(self, opening: int, end: int) -> Iterator[tuple[str | None, str]]:
+    def _call_arguments(self, opening: int, end: int) -> Iterator[tuple[str | None, str]]:
         """The arguments of a call, between the indexes of its parentheses: split at its own commas."""
         begin = at = opening + 1
         while at <= end:
             if at == end or self.tokens[at].upper == ",":
                 if at > begin:
-                    yield self._argument(begin, at)
+                    yield self._call_argument(begin, at)
                 begin = at + 1
             at = (closing(self.tokens, at) if self.tokens[at].upper in ("(", "[") else at) + 1
 
-    def _argument(self, begin: int, end: int) -> tuple[str | None, str]:
+    def _call_argument(self, begin: int, end: int) -> tuple[str | None, str]:
         named = self.tokens[begin].is_name and self.sees(begin + 1, "=>") and begin + 2 < end
         first = begin + 2 if named else begin
         return self.tokens[begin].value if named else None, self.text[self.tokens[first].start : self.tokens[end - 1].stop]
 
-    def _evaluated(self, identifier: str) -> tuple[str, ...]:
+    def _evaluated_identifier(self, identifier: str) -> tuple[str, ...]:
         inner = identifier[plain_tokens(identifier)[1].start :]
         row = self.spark.sql(f"SELECT CAST({inner} AS STRING)", self.args).first()
         return split_name(str(row[0])) if row else ()
 
 
-def _options(options: Any) -> Mapping[str, str]:
+def _options_of_with(options: Any) -> Mapping[str, str]:
     """The options of `WITH (…)`; py4j ends each walk over a Java map with an exception, so an empty one is not walked."""
     return {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
 
 
-def _span(node: Any) -> tuple[int, int]:
+def _text_span(node: Any) -> tuple[int, int]:
     """Half-open character span of a node's origin; (0, 0) when it has none."""
     found = _ORIGIN.match(str(node.origin().toString()))  # one round trip for both ends
     return (int(found["start"]), int(found["stop"]) + 1) if found else (0, 0)

@@ -80,13 +80,13 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
-@functools.lru_cache(maxsize=32)  # a statement is looked at for its parameters, its clauses and its paths
+@functools.lru_cache(maxsize=32)  # a statement is read for its parameters, its clauses and its paths
 def all_tokens(text: str) -> tuple[Token, ...]:
     """The tokens with comments, in order. What does not end is the last one; its `value` is what opens it: a quote, `/*`, or `$tag$`."""
-    return tuple(_scanned(text))
+    return tuple(_scanned_tokens(text))
 
 
-def _scanned(text: str) -> list[Token]:
+def _scanned_tokens(text: str) -> list[Token]:
     found: list[Token] = []
     position = 0
     while position < len(text):
@@ -148,7 +148,7 @@ def begins_with(text: str, words: Collection[str]) -> bool:
 
 
 def may_have(text: str, words: Iterable[str]) -> bool:
-    """Whether the text has one of these words anywhere, also inside strings: where it has none, no token has to be looked at."""
+    """Whether the text has one of these words anywhere, also inside strings: where it has none, no token has to be read."""
     return re.search(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)", text, re.IGNORECASE) is not None
 
 
@@ -159,56 +159,56 @@ def _read_on(text: str, position: int, found: list[Token]) -> int:
     begin, stop = position, position
     for raw in raw_tokens(text[begin:]):
         start, stop = begin + raw.start, begin + raw.end + 1
-        position = _skipped(text, position, start, found) if position < start else position
+        position = _skip_comments(text, position, start, found) if position < start else position
         if position < start:
-            return _sign(text, position, found)
+            return _add_sign(text, position, found)
         if position >= stop:
             continue  # part of what was read before
         if position > start:
             return position
-        token = _corrected(raw, text, start, stop)
-        _add(found, token, text)
+        token = _corrected_token(raw, text, start, stop)
+        _add_token(found, token, text)
         if token.stop < stop < len(text) and (text[stop] in "._'\"$" or text[stop].isalnum()):
             return token.stop  # the rest of it goes on
         if token.stop < stop:
-            found += [_moved(rest, token.stop) for rest in _scanned(text[token.stop : stop])]
+            found += [_moved_token(rest, token.stop) for rest in _scanned_tokens(text[token.stop : stop])]
         position = max(token.stop, stop)
     if position > stop:
         return position
-    position = _skipped(text, position, len(text), found)
+    position = _skip_comments(text, position, len(text), found)
     if position == len(text):
         return position
     if text[position] not in _QUOTES:  # the letter of r'…
-        return _sign(text, position, found)
+        return _add_sign(text, position, found)
     found.append(Token("", text[position], position, len(text), "open"))  # sqlglot found no end of it
     return len(text)
 
 
-def _sign(text: str, position: int, found: list[Token]) -> int:
+def _add_sign(text: str, position: int, found: list[Token]) -> int:
     """Add one character that sqlglot takes for the begin of a comment or string."""
     found.append(Token(text[position].upper(), text[position], position, position + 1, "word"))
     return position + 1
 
 
-def _moved(token: Token, by: int) -> Token:
+def _moved_token(token: Token, by: int) -> Token:
     return token._replace(start=token.start + by, stop=token.stop + by)
 
 
-def _skipped(text: str, position: int, stop: int, found: list[Token]) -> int:
+def _skip_comments(text: str, position: int, stop: int, found: list[Token]) -> int:
     """Add the comments between two tokens; return where they and the blanks around them end, which may be before `stop` or after it."""
     while True:
         while position < stop and text[position].isspace():
             position += 1
         if position >= stop:
             return position
-        comment = _comment(text, position)
+        comment = _comment_at(text, position)
         if comment is None:
             return position
         found.append(comment)
         position = comment.stop
 
 
-def _comment(text: str, start: int) -> Token | None:
+def _comment_at(text: str, start: int) -> Token | None:
     """The comment that begins here; its line break is not part of it. Those in `/*` may hold others."""
     line = _LINE_COMMENT.match(text, start)
     if line is not None:
@@ -225,7 +225,7 @@ def _comment(text: str, start: int) -> Token | None:
     return Token("", "/*", start, len(text), "open")
 
 
-def _corrected(raw: Raw, text: str, start: int, stop: int) -> Token:
+def _corrected_token(raw: Raw, text: str, start: int, stop: int) -> Token:
     """The token that begins at `start` as Spark reads it; sqlglot lets it end at `stop`."""
     kind, first = raw.token_type.name, text[start]
     if kind in ("STRING", "RAW_STRING"):
@@ -248,7 +248,7 @@ def _corrected(raw: Raw, text: str, start: int, stop: int) -> Token:
     return Token(text[start:stop].upper(), text[start:stop], start, stop, "word")
 
 
-def _add(found: list[Token], token: Token, text: str) -> None:
+def _add_token(found: list[Token], token: Token, text: str) -> None:
     """Add a token; with the one right before it, it may be one: `'it''s'`, `x'1F'`."""
     before = found[-1] if found and found[-1].stop == token.start else None
     if token.kind == "string" and before is not None:

@@ -9,7 +9,7 @@ from lakelet.language.model import Kind
 from lakelet.language.notebook import Source
 from lakelet.language.sql.grammar import is_setting, statement
 from lakelet.language.sql.values import CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
-from lakelet.language.sql_text.json_paths import parameters
+from lakelet.language.sql_text.spark_sql import parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken
 from lakelet.project.init.findings import (

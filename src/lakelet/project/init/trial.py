@@ -100,7 +100,7 @@ def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
     from lakelet.base.patching import put_on
     from lakelet.language.loader import loaded
     from lakelet.project.init.unread_session import Notes, UnreadSession
-    from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
+    from lakelet.spark.patches.function_exports import COLUMNS_WITHOUT_JAVA
 
     put_on(COLUMNS_WITHOUT_JAVA)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakelet.base.locations import caller_frame, caller_location
-from lakelet.spark.patches.columns_without_java import AnyColumn
+from lakelet.spark.patches.function_exports import AnyColumn
 
 _FILE_READERS = ("csv", "json", "parquet", "orc", "text", "xml", "textFile")
 

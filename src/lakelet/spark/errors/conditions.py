@@ -22,7 +22,7 @@ def parameter(error: BaseException, name: str, *, condition: str = "") -> str | 
 
     `condition`: how the condition begins. None where no error of Spark's in the chain has the condition and value.
     """
-    for one in _chain(error):
+    for one in _error_chain(error):
         if (one.getCondition() or "").startswith(condition) and (value := (one.getMessageParameters() or {}).get(name)) is not None:
             return str(value).strip('"')
     return None
@@ -36,7 +36,7 @@ def java_class(error: BaseException) -> str:
     return "" if thrown is None else str(thrown.getClass().getName())
 
 
-def _chain(error: BaseException | None) -> Iterator[PySparkException]:
+def _error_chain(error: BaseException | None) -> Iterator[PySparkException]:
     """The errors of Spark's among an error and what it was raised from, the outermost first."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -1,9 +1,15 @@
-"""Failures in Spark's words, read for what a user needs: the sentence that matters, the line of their own file, the remedy."""
+"""Failures of Spark, read for what a user needs: the sentence that matters, the line of their own file, the remedy.
+
+For rows that Spark without ANSI mode turns into NULL, the remedy names the expression, its line, and what its owner chooses between.
+"""
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pyspark
 from pyspark.errors.exceptions.base import PySparkException
@@ -14,16 +20,15 @@ from lakelet.base.locations import code_location
 from lakelet.base.names import split_name
 from lakelet.base.user_code import is_library
 from lakelet.files.durable import storage_failure
-from lakelet.spark.errors import ansi
 from lakelet.spark.errors.conditions import conditions, java_class, parameter
 from lakelet.spark.expectations.violations import violation_in
 from lakelet.storage.delta import schemas
 
-_OURS = {"LakeletError", *(kind.__name__ for kind in LakeletError.__subclasses__())}
-_LIBRARIES = ("AVRO", "PROTOBUF")
+_LAKELET_ERRORS = {"LakeletError", *(kind.__name__ for kind in LakeletError.__subclasses__())}
+_FUNCTION_PACKAGES = ("AVRO", "PROTOBUF")
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
-_WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
-_AWAY_TODO = "Look at the network, the endpoint and the credentials; the next update goes on from what is committed."
+_OUTER_CONDITIONS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
+_STORE_AWAY_TODO = "Look at the network, the endpoint and the credentials; the next update goes on from what is committed."
 _NOT_NULL_TODO = "Filter such rows out before the flow, give the column a value there, or leave NOT NULL out of the schema."
 
 
@@ -40,7 +45,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
     text = str(problem)
     if away := sentences.STORE_AWAY.find(text):
         silent = LakeletError(
-            "STORE_FAILED", "the store does not answer", dataset=dataset, where=where, why=away[0].strip(), todo=_AWAY_TODO
+            "STORE_FAILED", "the store does not answer", dataset=dataset, where=where, why=away[0].strip(), todo=_STORE_AWAY_TODO
         )
         silent.__cause__ = problem
         return silent
@@ -53,12 +58,12 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         return LakeletError("NOT_NULL_VIOLATED", what, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
     if known := next((c for c in sentences.CODE.pattern.findall(text) if c in CODES), None):
         code, what = known, _sentence_after(text, known) or what
-    if tolerant := ansi.choice(conditions(problem), text, where):
-        where, todo = ansi.place(text) or where, tolerant
+    if tolerant := tolerant_choice(conditions(problem), text, where):
+        where, todo = expression_location(text) or where, tolerant
     said = None if why in (what, f"[{code}] {what}") else why
     worker = _worker_location(text)
-    if told := _told_by_worker(text, code):
-        said, todo = told
+    if reported := _error_of_worker(text, code):
+        said, todo = reported
     elif todo is None and worker:
         todo = "Correct the function; nothing of its rows was written, and the next update reads them again."
     error = LakeletError(code, what, dataset=dataset, where=worker or where, why=said, todo=todo)
@@ -76,12 +81,12 @@ def essence(text: str) -> str:
         raised = sentences.PYTHON_ERROR.pattern.findall(text)
     if raised:
         name, message = raised[-1]
-        return message if name in _OURS else f"{name}: {message}" if message else name
+        return message if name in _LAKELET_ERRORS else f"{name}: {message}" if message else name
     if sentences.WORKER_GONE.is_in(text):
         fatal = sentences.WORKER_CRASH.find(text)
         return f"the Python process of a UDF ended: {fatal[1] if fatal else 'os._exit in its code, a crash of a library, or no memory'}"
-    coded = [line for line in sentences.CODED_LINE.pattern.findall(text) if not line.startswith(_WRAPPERS)]
-    if coded and (text.lstrip().startswith(_WRAPPERS) or sentences.JAVA_SAYS.is_in(text.lstrip())):
+    coded = [line for line in sentences.CODED_LINE.pattern.findall(text) if not line.startswith(_OUTER_CONDITIONS)]
+    if coded and (text.lstrip().startswith(_OUTER_CONDITIONS) or sentences.JAVA_SAYS.is_in(text.lstrip())):
         return _without_state(str(coded[-1]))
     lines = [line.strip() for line in text.splitlines()]
     lines_shown = [line for line in lines if line and not sentences.NOISE.is_in(line)]
@@ -115,13 +120,13 @@ def remedy(error: BaseException) -> str | None:
         )
     if missing := sentences.FORMAT_MISSING.find(str(error)):
         return f"Put the jars of the package that has {missing['name']!r}, for this Spark, into the folder `jars` of pyspark."
-    if library := next((name for name in _LIBRARIES if f"{name}_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE" in found), None):
+    if library := next((name for name in _FUNCTION_PACKAGES if f"{name}_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE" in found), None):
         package = f"org.apache.spark:spark-{library.lower()}_2.13:{pyspark.__version__}"
         return f"The functions are in a package of Spark's that is not here. Put the jar of {package} into the folder `jars` of pyspark."
     if "SQL_CONF_NOT_FOUND" in found:
         key = parameter(error, "sqlConf", condition="SQL_CONF_NOT_FOUND") or "KEY"
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
-    if tolerant := ansi.choice(found, str(error)):
+    if tolerant := tolerant_choice(found, str(error)):
         return tolerant
     if "STORE_FAILED" in found:
         return "Make room, or bring the disk or store back; the next update goes on from there."
@@ -180,7 +185,7 @@ def _sentence_after(text: str, code: str) -> str | None:
     return _without_state(found[1]).strip() if found else None
 
 
-def _told_by_worker(text: str, code: str) -> tuple[str, str | None] | None:
+def _error_of_worker(text: str, code: str) -> tuple[str, str | None] | None:
     """Return cause and remedy of an error of Lakelet's own, as a worker printed them; the remedy is the last of several lines."""
     found = re.search(rf"^lakelet\.[\w.]+: \[{code}\] .+\n((?: {{2}}\S.*(?:\n|$))+)", text, re.MULTILINE)
     if not found:
@@ -198,3 +203,83 @@ def _worker_location(text: str) -> Location | None:
     """The innermost line of the user's files in the traceback of a worker."""
     lines = [(file, line) for file, line in sentences.WORKER_LINE.pattern.findall(text) if not is_library(file)]
     return code_location(lines[-1][0], int(lines[-1][1])) if lines else None
+
+
+# ------------------------------------------------------------------- rows that Spark without ANSI mode turns into NULL
+
+
+TOLERANT = {
+    "ARITHMETIC_OVERFLOW": "try_add, try_subtract or try_multiply",
+    "CANNOT_PARSE_TIMESTAMP": "try_to_date or try_to_timestamp",
+    "CAST_INVALID_INPUT": "try_cast",
+    "CAST_OVERFLOW": "try_cast",
+    "DATETIME_FIELD_OUT_OF_BOUNDS": "try_make_timestamp or try_to_timestamp",
+    "DIVIDE_BY_ZERO": "try_divide",
+    "INVALID_ARRAY_INDEX": "get",
+    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": "try_element_at",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "try_cast",
+    "REMAINDER_BY_ZERO": "try_mod",
+}
+"""The functions that give NULL where the condition would stop the update."""
+
+_ANSI_OFF = 'spark.sql.ansi.enabled: "false"'
+
+
+@dataclass(frozen=True)
+class _FailedExpression:
+    """The expression of a query that failed on a row. `where`: its line, where Spark knows it."""
+
+    text: str
+    where: Location | None = None
+
+
+def tolerant_choice(conditions: list[str], text: str, where: Location | None = None) -> str | None:
+    """One line: what to write instead of which expression, or what to set in the bundle; None for other conditions.
+
+    Args:
+        conditions: those of the error.
+        text: the message of Spark, with the place in the query.
+        where: the declaration of the dataset, in whose file SQL text is looked for.
+    """
+    found = next((TOLERANT[one] for one in conditions if one in TOLERANT), None)
+    if found is None:
+        return None
+    expression = _expression_of_frame(text) or _expression_of_sql(text, where)
+    place = f" instead of `{expression.text}`" if expression else ""
+    place += f" at {expression.where}" if expression and expression.where else ""
+    return f"Choose: {found}{place}, which gives NULL for such rows; or {_ANSI_OFF} in the pipeline's configuration, for all its queries."
+
+
+def expression_location(text: str) -> Location | None:
+    """The line of user code that made the expression, where Spark says it."""
+    found = _expression_of_frame(text)
+    return found.where if found else None
+
+
+def _expression_of_frame(text: str) -> _FailedExpression | None:
+    match = sentences.FRAME_CONTEXT.find(text)
+    if match is None or is_library(match["file"]):
+        return None
+    line = linecache.getline(match["file"], int(match["line"])).strip()
+    where = code_location(match["file"], int(match["line"]))
+    expression = line.removeprefix("return ").rstrip(",;")
+    return _FailedExpression(expression or match["fragment"], replace(where, source=line or None))
+
+
+def _expression_of_sql(text: str, where: Location | None) -> _FailedExpression | None:
+    match = sentences.SQL_CONTEXT.find(text)
+    if match is None:
+        return None
+    begin, length = len(match["before"]), len(match["marks"])
+    fragment = match["sql"][begin : begin + length].strip() or match["sql"].strip()
+    return _FailedExpression(fragment, _in_source_file(fragment, where))
+
+
+def _in_source_file(fragment: str, where: Location | None) -> Location | None:
+    """The line of a source file, at or after the declaration, that holds the fragment."""
+    if where is None or not where.line or where.cell is not None or not Path(where.file).is_file():
+        return None
+    lines = Path(where.file).read_text(encoding="utf-8", errors="replace").splitlines()
+    plain = re.sub(r"\s+", "", fragment).lower()
+    hit = next((at for at in range(where.line - 1, len(lines)) if plain in re.sub(r"\s+", "", lines[at]).lower()), None)
+    return None if hit is None else Location(where.file, hit + 1)

@@ -28,13 +28,13 @@ class MissingTable(DefinitionError, AnalysisException):
         self.name = name
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (self.name, self.what, self.where, self.dataset, self.todo, self.nearest, self.code))
+        return (_rebuild_error, (self.name, self.what, self.where, self.dataset, self.todo, self.nearest, self.code))
 
     def getSqlState(self) -> str:
         return "42P01"
 
 
-def _rebuild(
+def _rebuild_error(
     name: str, what: str, where: Location | None, dataset: str | None, todo: str, nearest: tuple[str, ...], code: str
 ) -> MissingTable:
     problem = MissingTable(name, what, where=where, todo=todo, nearest=nearest, kind=code)

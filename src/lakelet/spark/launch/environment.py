@@ -218,15 +218,15 @@ def jars() -> Jars:
 
     Raises JARS_MISSING when one of them is absent or no jar.
     """
-    return Jars(*_present(JAR_NAMES, "Type: lakelet doctor --fetch (or: make setup)"))
+    return Jars(*_present_jars(JAR_NAMES, "Type: lakelet doctor --fetch (or: make setup)"))
 
 
 def s3_jars() -> tuple[Path, ...]:
     """Return the jars with which Spark reads and writes `s3a://`, from the same folders as `jars`. Raises JARS_MISSING. Asks no network."""
-    return _present(S3_JAR_NAMES, "Type: lakelet doctor --fetch-s3 (700 MB, once)")
+    return _present_jars(S3_JAR_NAMES, "Type: lakelet doctor --fetch-s3 (700 MB, once)")
 
 
-def _present(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
+def _present_jars(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
     named = os.environ.get("LAKELET_JARS")
     folder = Path(named).expanduser().absolute() if named else cache_folder() / "jars"
     missing = [name for name in names if not zipfile.is_zipfile(folder / name)]
@@ -285,7 +285,7 @@ def fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetche
     with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
         work = Path(temporary)
         command, arriving = _ivy_command(java, work, wanted.values()), work / "ivy"
-        with meanwhile(lambda: fetched(_size(arriving)), every=_LOOK_SECONDS) if fetched else nullcontext():
+        with meanwhile(lambda: fetched(_size_of(arriving)), every=_LOOK_SECONDS) if fetched else nullcontext():
             output = output_of(command, seconds=_FETCH_SECONDS)
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
@@ -317,7 +317,7 @@ def meanwhile(action: Callable[[], None], *, every: float) -> Iterator[None]:
         thread.join()
 
 
-def _size(folder: Path) -> int:
+def _size_of(folder: Path) -> int:
     """Return the size in bytes of the jars below the folder, incomplete ones included."""
     return sum(path.stat().st_size for path in folder.rglob("*.jar*"))
 

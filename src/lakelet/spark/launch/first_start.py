@@ -44,14 +44,14 @@ def prepare(report: Report) -> None:
     """
     if _session_is_running():
         return
-    java, delta = env.require_java(), _jars(report)
+    java, delta = env.require_java(), _fetched_jars(report)
     archive = archives.archive_path(java, delta)
     if archive.is_file() or os.environ.get(archives.RECORD_CLASSES):
         return
     try:
-        with _alone(archive.parent) as alone:
+        with _only_maker(archive.parent) as alone:
             if alone and _has_room(archive):
-                _make(archive, report)
+                _make_archive(archive, report)
     except OSError:
         return
 
@@ -60,7 +60,7 @@ def _session_is_running() -> bool:
     return "pyspark" in sys.modules and active_context() is not None
 
 
-def _jars(report: Report) -> env.Jars:
+def _fetched_jars(report: Report) -> env.Jars:
     try:
         return env.jars()
     except LakeletError:
@@ -73,18 +73,18 @@ def _jars(report: Report) -> env.Jars:
     return found
 
 
-def _make(archive: Path, report: Report) -> None:
+def _make_archive(archive: Path, report: Report) -> None:
     what = f"Preparing Spark for quick starts, once ({_ARCHIVE_TIME})"
     report(Step(what))
     try:
         with env.meanwhile(lambda: report(Step(what)), every=1.0):
             archives.make_archive()
     except LakeletError as error:
-        _failed(archive).write_text(str(error), encoding="utf-8")
+        _failure_marker(archive).write_text(str(error), encoding="utf-8")
     report(Step(what, ended=True))
 
 
-def _failed(archive: Path) -> Path:
+def _failure_marker(archive: Path) -> Path:
     """Return the path of the file that records that the archive could not be made, so that not every start tries it again."""
     return archive.with_suffix(".failed")
 
@@ -93,11 +93,11 @@ def _has_room(archive: Path) -> bool:
     """Return whether to make the archive: it did not fail before, and no archive used today would be removed for it."""
     now = time.time()
     used = [other for other in archive.parent.glob("*.jsa") if now - other.stat().st_mtime < _IN_USE_SECONDS]
-    return len(used) < archives.KEPT_ARCHIVES and not _failed(archive).exists()
+    return len(used) < archives.KEPT_ARCHIVES and not _failure_marker(archive).exists()
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
+def _only_maker(folder: Path) -> Iterator[bool]:
     """Yield whether no other process is making an archive in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:

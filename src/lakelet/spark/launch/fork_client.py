@@ -22,13 +22,13 @@ def frame(request: tuple[list[str], dict[str, str], str]) -> bytes:
 def main() -> None:
     address, python, *arguments = sys.argv[1:]
     if arguments[:1] == ["-m"]:
-        code = _forked(address, arguments[1:])
+        code = _exit_code_of_fork(address, arguments[1:])
         if code is not None:
             os._exit(code)
     os.execv(python, [python, *arguments])
 
 
-def _forked(address: str, arguments: list[str]) -> int | None:
+def _exit_code_of_fork(address: str, arguments: list[str]) -> int | None:
     """The exit code of the process that the server forked; None when there is no server or it would not."""
     request = frame((arguments, dict(os.environ), os.getcwd()))
     descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))

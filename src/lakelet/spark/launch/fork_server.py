@@ -78,26 +78,26 @@ class ForkServer:
                     return None
                 if key.fileobj is self._woken:
                     os.read(self._woken, 4096)
-                    self._reap()
+                    self._reap_ended()
                 elif key.fileobj is self._listener:
-                    process = self._accept()
+                    process = self._accept_request()
                     if process is not None:
                         return process
                 elif isinstance(key.fileobj, socket.socket):
-                    self._abandon(key.fileobj)
+                    self._abandon_killed(key.fileobj)
 
-    def _accept(self) -> Process | None:
+    def _accept_request(self) -> Process | None:
         client, _ = self._listener.accept()
         try:
-            process, streams = _receive(client)
+            process, streams = _receive_request(client)
         except (OSError, EOFError, ValueError):
             client.close()
             return None
         forkable = process.environment.get("PYTHONHASHSEED") == HASH_SEED
         number = os.fork() if forkable else None
         if number == 0:
-            self._leave(client)
-            _take(streams)
+            self._leave_server(client)
+            _take_streams(streams)
             return process
         for stream in streams:
             os.close(stream)
@@ -110,7 +110,7 @@ class ForkServer:
             client.sendall(FORKED)
         return None
 
-    def _leave(self, client: socket.socket) -> None:
+    def _leave_server(self, client: socket.socket) -> None:
         """In a fork: let go of all that is the server's."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -120,8 +120,8 @@ class ForkServer:
         os.close(self._woken)
         os.close(self._waker)
 
-    def _reap(self) -> None:
-        """Tell the clients of processes that have ended how they ended."""
+    def _reap_ended(self) -> None:
+        """Send to the clients of ended processes their exit codes."""
         while True:
             try:
                 number, status = os.waitpid(-1, os.WNOHANG)
@@ -137,7 +137,7 @@ class ForkServer:
                 client.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
             client.close()
 
-    def _abandon(self, client: socket.socket) -> None:
+    def _abandon_killed(self, client: socket.socket) -> None:
         """A client says nothing after its request: it has been killed, and its process follows it."""
         number = next((n for n, c in self._clients.items() if c is client), None)
         if number is not None:
@@ -148,7 +148,7 @@ class ForkServer:
         client.close()
 
 
-def _receive(client: socket.socket) -> tuple[Process, list[int]]:
+def _receive_request(client: socket.socket) -> tuple[Process, list[int]]:
     """One request with the three descriptors that came beside it."""
     start, streams, *_ = socket.recv_fds(client, 65536, 3)
     content = bytearray(start)
@@ -168,7 +168,7 @@ def _receive(client: socket.socket) -> tuple[Process, list[int]]:
     return Process(arguments, environment, folder), streams
 
 
-def _take(streams: Sequence[int]) -> None:
+def _take_streams(streams: Sequence[int]) -> None:
     """Make these descriptors this process's standard streams."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -193,7 +193,7 @@ def become(process: Process) -> None:
 
 
 def _python_path(environment: Mapping[str, str]) -> list[str]:
-    """The entries of PYTHONPATH, but for Spark's own archives: they hold the pyspark that is imported already, and looking costs time."""
+    """The entries of PYTHONPATH, but for Spark's own archives: they hold the pyspark that is imported already, and a search costs time."""
     spark = environment.get("SPARK_HOME")
     paths = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     return [path for path in paths if not (spark and path.startswith(spark + os.sep))]

@@ -65,7 +65,7 @@ def _start_when_asked(listener: socket.socket, woken: int) -> None:
     select.select([listener.fileno(), woken], [], [])
     os.close(woken)
     number = listener.fileno()
-    # The server's standard input stays open as long as this process lives; its end tells the server to go.
+    # The server's standard input stays open as long as this process lives; its end makes the server end.
     server = subprocess.Popen(
         [sys.executable, "-m", "lakelet.spark.launch.fork_server", str(number)],
         stdin=subprocess.PIPE,
@@ -75,12 +75,12 @@ def _start_when_asked(listener: socket.socket, woken: int) -> None:
         pass_fds=(number,),
     )
     _servers.append(server)
-    atexit.register(_end, server)
+    atexit.register(_end_server, server)
     # From here on the server alone holds the socket: when it dies, requests are refused instead of waiting for ever.
     listener.close()
 
 
-def _end(server: subprocess.Popen[bytes]) -> None:
+def _end_server(server: subprocess.Popen[bytes]) -> None:
     """Let the server go, which it does at once."""
     assert server.stdin is not None
     server.stdin.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakelet.base.imports import after_import, unless_imported
 from lakelet.base.patching import patched_with
-from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
+from lakelet.spark.patches.python_processes import PANDAS_UNTOUCHED
 
 
 def import_pyspark() -> None:

@@ -28,8 +28,8 @@ from lakelet.spark.launch.archives import ENCODERS, archive_path, note_use
 from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.quick_start import import_pyspark
-from lakelet.spark.launch.resident.borrowing import borrowed
-from lakelet.spark.launch.resident.lending import started
+from lakelet.spark.launch.resident.client import warm_session
+from lakelet.spark.launch.resident.server import session_started
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -170,9 +170,9 @@ def start_session(
         lasts: the process goes on for long, so that what takes time at its start pays for itself: both compilers, `local_files`.
         meanwhile: called once while Java starts, for imports that the caller needs afterwards; not where a session is there already.
 
-    A session that is already active is returned as it is, with its own settings, provided that it has Delta. Inside of `resident.borrowing`
-    a resident session is used where one fits. Raises JAVA_MISSING, JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or
-    SESSION_WITHOUT_DELTA.
+    A session that is already active is returned as it is, with its own settings, provided that it has Delta. In the block of
+    `resident.client.session_client` a warm session is used where one fits. Raises JAVA_MISSING, JARS_MISSING, PYSPARK_BROKEN,
+    SPARK_START_FAILED or SESSION_WITHOUT_DELTA.
     """
     if "pyspark" in sys.modules:
         running = _running_session()
@@ -180,7 +180,7 @@ def start_session(
             return running
     launch = Launch.of(app_name, master, input_bytes, conf or {}, s3=s3, worker_python=worker_python, lasts=lasts)
     if launch.is_plain:
-        session = borrowed(launch.command, launch.settings)
+        session = warm_session(launch.command, launch.settings)
         if session is not None:
             return session
     report("Starting Spark")
@@ -188,7 +188,7 @@ def start_session(
     try:
         session = _new_session(process, launch, meanwhile=meanwhile)
         if launch.is_plain:
-            started(session)
+            session_started(session)
         else:
             _equip_workers(session.sparkContext)
         return session

@@ -46,17 +46,17 @@ def record() -> None:
 def exercise(spark: SparkSession, folder: Path) -> None:
     """Touch, on a few rows below `folder`, what updates touch: Delta in batch and stream, JSON, SQL, Python workers."""
     path = str(folder / "events")
-    rows = _rows(spark)
+    rows = _sample_rows(spark)
     rows.write.format("delta").partitionBy("kind").save(path)
     rows.withColumn("more", rows.id).write.format("delta").mode("append").option("mergeSchema", "true").save(path)
-    _stream(spark, path, folder)
-    _queries(spark, path)
+    _run_stream(spark, path, folder)
+    _run_queries(spark, path)
     rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     spark.read.format("delta").load(path).write.mode("overwrite").json(str(folder / "json"))
     spark.read.json(str(folder / "json")).collect()
 
 
-def _rows(spark: SparkSession) -> DataFrame:
+def _sample_rows(spark: SparkSession) -> DataFrame:
     return spark.range(200).selectExpr(
         "id",
         "concat('k', id % 2) AS kind",
@@ -66,7 +66,7 @@ def _rows(spark: SparkSession) -> DataFrame:
     )
 
 
-def _stream(spark: SparkSession, path: str, folder: Path) -> None:
+def _run_stream(spark: SparkSession, path: str, folder: Path) -> None:
     from pyspark.sql import functions as F
 
     def write(batch: DataFrame, number: int) -> None:
@@ -91,7 +91,7 @@ def _stream(spark: SparkSession, path: str, folder: Path) -> None:
         query.awaitTermination()
 
 
-def _queries(spark: SparkSession, path: str) -> None:
+def _run_queries(spark: SparkSession, path: str) -> None:
     from pyspark.sql import functions as F
 
     frame = spark.read.format("delta").load(path)

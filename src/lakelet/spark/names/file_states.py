@@ -33,12 +33,14 @@ STATES = StructType(
 )
 """Columns of `cloud_files_state`."""
 
-_CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<generation>\d+(?:r\d+)?(?:-[0-9a-f]{8})?)/?")
+_CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<epoch>\d+(?:r\d+)?(?:-[0-9a-f]{8})?)/?")
 
 
 def dataset_states(storage: Storage, name: TableName) -> pa.Table:
     """Files of all sources of a dataset's flows, of the time since its last full refresh; none where nothing ran yet."""
-    return _joined([_states(s.state, _checkpoint(storage, name, s), str(s.number), s.flow) for s in sources_of(storage, name)])
+    return _joined_states(
+        [_states_of_source(s.state, _newest_checkpoint(storage, name, s), str(s.number), s.flow) for s in sources_of(storage, name)]
+    )
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ def sources_of(storage: Storage, name: TableName) -> list[Source]:
     """The sources of a dataset's flows that have state since its last full refresh, by flow and number."""
     found = [
         Source(flow, int(s.name), reset_id, s)
-        for flow, reset_id, folder in _flows(storage, name)
-        for s in _folders(folder)
+        for flow, reset_id, folder in _flow_folders(storage, name)
+        for s in _subfolders(folder)
         if s.name.isdigit()
     ]
     return sorted(found, key=lambda source: (source.flow, source.number))
@@ -67,25 +69,25 @@ def sources_of(storage: Storage, name: TableName) -> list[Source]:
 
 def json_logs_of(storage: Storage, name: TableName) -> list[tuple[str, str]]:
     """(flow, folder of the schema log) of each `from_json` without a schema, of a dataset's flows since its last full refresh."""
-    return sorted((flow, str(log)) for flow, _, folder in _flows(storage, name) for log in _folders(folder / JSON_SCHEMAS))
+    return sorted((flow, str(log)) for flow, _, folder in _flow_folders(storage, name) for log in _subfolders(folder / JSON_SCHEMAS))
 
 
-def _flows(storage: Storage, name: TableName) -> Iterator[tuple[str, str, Any]]:
+def _flow_folders(storage: Storage, name: TableName) -> Iterator[tuple[str, str, Any]]:
     """(flow, since when it reads, folder with the states of its sources)."""
-    for folder in _folders(storage.flow_folders(name)[1]):
+    for folder in _subfolders(storage.flow_folders(name)[1]):
         flow = unquote(folder.name)
         reset_id = storage.reset_id(name.key, flow)
         yield flow, reset_id, folder / reset_id
 
 
-def _checkpoint(storage: Storage, name: TableName, source: Source) -> Any:
+def _newest_checkpoint(storage: Storage, name: TableName, source: Source) -> Any:
     """The flow's checkpoint since the last full refresh, None where there is none."""
     root = storage.checkpoint(name, source.flow, "0").parent
-    found = [folder for folder in _folders(root) if folder.name.split("-")[0] == source.reset_id]
+    found = [folder for folder in _subfolders(root) if folder.name.split("-")[0] == source.reset_id]
     return max(found, key=lambda folder: folder.name) if found else None
 
 
-def _folders(folder: Any) -> list[Any]:
+def _subfolders(folder: Any) -> list[Any]:
     return list(folder.iterdir()) if folder.is_dir() else []
 
 
@@ -96,9 +98,9 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
     """
     folder = any_path(text.removeprefix("file://").removeprefix("file:"))
     if (folder / "ledger").is_dir():
-        return _joined([_states(folder, None, "0", None)])
+        return _joined_states([_states_of_source(folder, None, "0", None)])
     match = _CHECKPOINT.fullmatch(str(folder))
-    sources = any_path(match["root"]) / "autoloader" / match["flow"] / match["generation"].split("-")[0] if match else folder
+    sources = any_path(match["root"]) / "autoloader" / match["flow"] / match["epoch"].split("-")[0] if match else folder
     if match is None or not sources.is_dir():
         raise LakeletError(
             "CF_STATE_INVALID_CHECKPOINT_PATH",
@@ -107,15 +109,17 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
             todo="Use cloud_files_state(TABLE(name)); of a stream outside a pipeline name its cloudFiles.schemaLocation or lakelet.state.",
         )
     flow = unquote(sources.parent.name)
-    return _joined([_states(state, folder, state.name, flow) for state in sorted(_folders(sources), key=str) if state.name.isdigit()])
+    return _joined_states(
+        [_states_of_source(state, folder, state.name, flow) for state in sorted(_subfolders(sources), key=str) if state.name.isdigit()]
+    )
 
 
-def _states(state: Any, checkpoint: Any, source: str, flow: str | None) -> pa.Table:
+def _states_of_source(state: Any, checkpoint: Any, source: str, flow: str | None) -> pa.Table:
     from lakelet.autoloader.state.file_states import states
 
     if checkpoint is None:
         return states(str(state), _surely_committed(str(state)), source_id=source, flow_name=flow)
-    offsets = list(_committed(checkpoint))
+    offsets = list(_committed_offsets(checkpoint))
     number = int(source)
     return states(str(state), offsets[number] if number < len(offsets) else None, source_id=source, flow_name=flow)
 
@@ -126,7 +130,7 @@ def _surely_committed(state: str) -> str | None:
     return json.dumps(offset_of(newest - 1)) if newest > 0 else None
 
 
-def _committed(checkpoint: Any) -> Iterator[str]:
+def _committed_offsets(checkpoint: Any) -> Iterator[str]:
     """Offsets of the file sources in the newest completed batch, in the order of their numbers."""
     commits = checkpoint / "commits"
     newest = max((int(file.name) for file in commits.iterdir() if file.name.isdigit()), default=-1) if commits.is_dir() else -1
@@ -134,7 +138,7 @@ def _committed(checkpoint: Any) -> Iterator[str]:
         yield from (line for line in (checkpoint / "offsets" / str(newest)).read_text().splitlines()[2:] if is_offset(line))
 
 
-def _joined(tables: list[pa.Table]) -> pa.Table:
+def _joined_states(tables: list[pa.Table]) -> pa.Table:
     from lakelet.autoloader.state.file_states import STATES as EMPTY
 
     return pa.concat_tables([EMPTY.empty_table(), *tables]).select(STATES.fieldNames())

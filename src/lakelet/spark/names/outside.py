@@ -1,79 +1,130 @@
-"""Resolves names of user code outside of the pipeline: paths (`--map`) and tables (`--table`, and those that code makes).
+"""State of the process for names and paths outside of the pipeline's definitions: `--map`, `--table`, created tables, the storage.
 
-It holds for the whole process: handlers of micro-batches and helper modules run outside of every dataset's function, some of them in other
-threads.
+It holds for the whole process while one update works: handlers of micro-batches and helper modules run outside of every dataset's function,
+some of them in other threads. Inside a dataset's function its reader answers; outside of one a stored table is what the last update left,
+or does not exist yet (LG-23). `lookup` says which of them a name means.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import NamedTable
 from lakelet.config.path_map import PathMap
+from lakelet.files.paths import any_path
 from lakelet.jvm.errors import Py4JError
-from lakelet.jvm.sessions import java_session, plain_sql
-from lakelet.spark.names.held import Held
+from lakelet.jvm.frames import loaded
+from lakelet.jvm.sessions import has_view, java_session, plain_reader, plain_sql
+from lakelet.spark import settings
+from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.root import HeldTables, Storage
 
 
-class Named:
-    """The tables from outside of one update, and the namespace that completes names.
+@dataclass(frozen=True)
+class StoredTables:
+    """What code outside of functions finds in a storage.
 
-    `made`: what Spark calls the tables that code made while it was loaded, by key.
+    Attributes:
+        namespace: completes names.
+        paths: of the tables, by key; some that are looked up are not listed, and some have not been written yet.
+        registered: full names of the listed tables.
+        own: keys of the tables of the pipeline that is loaded.
+        storage: where they lie; None outside of updates.
     """
 
-    def __init__(self, tables: Mapping[str, NamedTable], namespace: Namespace) -> None:
-        self._tables, self.namespace = tables, namespace
-        self.made: dict[str, str] = {}
+    namespace: Namespace = field(default_factory=Namespace)
+    paths: Mapping[str, str] = field(default_factory=dict)
+    registered: Collection[TableName] = ()
+    own: Collection[str] = ()
+    storage: Storage | None = None
+
+    @classmethod
+    def of(cls, storage: Storage, stored: HeldTables, owner: str, namespace: Namespace) -> StoredTables:
+        """The tables that a storage holds when the pipeline with the id `owner` is loaded; quarantines are not read by code."""
+        registry = storage.registry()
+        found = stored.apart_from(stored.quarantines)
+        kept = {key: registry.datasets[key] for key in found}
+        names = tuple(TableName(*dataset.name.split(".", 2)) for dataset in kept.values())
+        own = frozenset(key for key, dataset in kept.items() if dataset.owner in (owner, None))
+        return cls(namespace, found, names, own, storage)
+
+    def full_name(self, text: str) -> TableName | None:
+        """The name of one to three parts, completed; None for what is not a name."""
+        try:
+            return self.namespace.resolve(text)
+        except ValueError:
+            return None
+
+    def names(self) -> list[TableName]:
+        """The full names of the tables that exist, but for those that sinks have written."""
+        return [name for name in self.registered if self.path(name) is not None]
+
+    def path(self, name: TableName) -> str | None:
+        """The folder of a table; None if it does not exist, or not yet."""
+        path = self.paths.get(name.key)
+        return None if path is None or TableLog(any_path(path)).version() < 0 else path
+
+    def opened(self, spark: SparkSession, name: TableName, jreader: Any = None) -> DataFrame:
+        """The rows that a table has now, with a notice if an update of this pipeline may change it. `jreader`: with the user's options."""
+        if name.key in self.own:
+            settings.note(f"{name} is read while the code is loaded, so its rows are those that the update before has left")
+        return loaded(spark, jreader or plain_reader(spark), "delta", self.paths[name.key])
+
+
+def is_view(spark: SparkSession, name: str) -> bool:
+    """Whether the session has a temporary view of a name."""
+    return has_view(java_session(spark), name)
+
+
+class OutsideTables:
+    """The tables from outside of one update: those that `--table` names, and those that code creates while it is loaded.
+
+    `created`: what Spark calls the tables that code created, by key.
+    """
+
+    def __init__(self, tables: Mapping[str, NamedTable]) -> None:
+        self._tables = tables
+        self.created: dict[str, str] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._tables or self.made)
+        return bool(self._tables or self.created)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._tables or key in self.made
+        return key in self._tables or key in self.created
 
     def names(self) -> list[TableName]:
         """The full names of all of them."""
-        return [*(table.name for table in self._tables.values()), *(TableName(*key.split(".", 2)) for key in self.made)]
+        return [*(table.name for table in self._tables.values()), *(TableName(*key.split(".", 2)) for key in self.created)]
 
     def by_key(self, key: str) -> NamedTable | None:
-        """The table with that full name in lower case, or None."""
+        """The table of `--table` with that full name in lower case, or None."""
         return self._tables.get(key)
 
-    def find(self, text: str) -> NamedTable | None:
-        """The table that a name of one to three parts means, or None."""
-        return self._tables.get(self.key_of(text))
-
-    def key_of(self, text: str) -> str:
-        """The full name in lower case that a name of one to three parts means; empty for what is not a name."""
-        try:
-            return self.namespace.resolve(text).key if self else ""
-        except ValueError:
-            return ""
-
     def schema_of(self, name: TableName) -> str:
-        """The schema in Spark's own catalog for the made tables of one schema of the code."""
+        """The schema in Spark's own catalog for the created tables of one schema of the code."""
         return f"lakelet_made_{zlib.crc32(f'{name.catalog}.{name.schema}'.lower().encode()):08x}"
 
     def spark_name(self, name: TableName) -> str:
-        """What a made table is called there: its own name where Spark takes it."""
+        """What a created table is called there: its own name where Spark takes it."""
         return name.name if re.fullmatch(r"[A-Za-z0-9_]+", name.name) else f"t_{zlib.crc32(name.name.lower().encode()):08x}"
 
-    def forget_made(self) -> None:
-        """Drop what code made. Spark's own catalog belongs to the whole process."""
+    def drop_created(self) -> None:
+        """Drop what code created. Spark's own catalog belongs to the whole process."""
         session = SparkSession.getActiveSession()
         if session is not None:
-            for schema in {spark_name.split(".")[1] for spark_name in self.made.values()}:
+            for schema in {spark_name.split(".")[1] for spark_name in self.created.values()}:
                 with suppress(PySparkException, Py4JError):
                     plain_sql(java_session(session), f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-        self.made.clear()
+        self.created.clear()
 
 
 @dataclass(frozen=True)
@@ -81,21 +132,21 @@ class Outside:
     """The paths and tables from outside of one update, and the tables that its storage holds."""
 
     paths: PathMap = field(default_factory=PathMap)
-    tables: Named = field(default_factory=lambda: Named({}, Namespace()))
-    held: Held = field(default_factory=Held)
+    tables: OutsideTables = field(default_factory=lambda: OutsideTables({}))
+    stored: StoredTables = field(default_factory=StoredTables)
 
 
 _active = Outside()
 
 
-def named() -> Named:
-    """Return the named tables of the update that runs in this process; none outside of updates."""
+def outside_tables() -> OutsideTables:
+    """Return the tables from outside of the update that runs in this process; none outside of updates."""
     return _active.tables
 
 
-def held() -> Held:
+def stored_tables() -> StoredTables:
     """Return the tables in the storage of the update that runs in this process; none outside of updates."""
-    return _active.held
+    return _active.stored
 
 
 def active_map() -> PathMap:
@@ -105,16 +156,19 @@ def active_map() -> PathMap:
 
 @contextmanager
 def using(outside: Outside) -> Iterator[None]:
-    """Use `outside` in this process for the life of the block; at its end, drop the tables that user code made."""
+    """Use `outside` in this process for the life of the block; at its end, drop the tables that user code created."""
     global _active
     before, _active = _active, outside
     try:
         yield
     finally:
         try:
-            outside.tables.forget_made()
+            outside.tables.drop_created()
         finally:
             _active = before
 
 
-__all__ = ["Held", "Named", "Outside", "active_map", "held", "named", "using"]
+__all__ = [
+    "Outside", "OutsideTables", "StoredTables",
+    "active_map", "is_view", "outside_tables", "stored_tables", "using",
+]  # fmt: skip

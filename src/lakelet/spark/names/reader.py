@@ -32,14 +32,11 @@ from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
 from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.expectations.measure import judged
-from lakelet.spark.names import named_tables
+from lakelet.spark.names import lookup
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
-from lakelet.spark.names.file_metadata import with_metadata_if_asked
-from lakelet.spark.names.information import information
-from lakelet.spark.names.input_file_name import with_file_names
-from lakelet.spark.names.json_columns import Growth, call_of, without_growth
-from lakelet.spark.names.json_expected import ExpectedFields, JsonSchemas
-from lakelet.spark.names.lookup import Place, meaning
+from lakelet.spark.names.file_metadata import with_file_names, with_metadata_if_asked
+from lakelet.spark.names.from_json import ExpectedFields, Growth, JsonSchemas, call_of, without_growth
+from lakelet.spark.names.lookup import Place, information, meaning
 from lakelet.spark.names.paths import located_source, unusable_schema_location
 from lakelet.spark.names.second_calls import asked
 from lakelet.storage.delta.table_spec import CHANGE_FEED
@@ -197,7 +194,7 @@ class TableReader(ABC):
             raise LakeletError("QUARANTINE_READ", f"the query reads the quarantine {name}", where=caller_location(), why=why, todo=todo)
         self.external[text if meant.place in (Place.INFORMATION, Place.SPARK) else str(name)] = None
         if meant.place is Place.OUTSIDE and name is not None:
-            frame = named_tables.open_outside(self.spark, name.key, streaming=streaming, jreader=jreader)
+            frame = lookup.open_outside(self.spark, name.key, streaming=streaming, jreader=jreader)
             if not streaming and not options:
                 self.opened_outside(name.key, frame)
             return frame

@@ -1,6 +1,6 @@
 """Modes in which a dataset's function is called: as Spark takes its query, and once more where Spark refuses what Databricks takes.
 
-Columns have no types and no origin before a query is analysed, so nobody can tell beforehand which mode a function needs.
+Columns have no types and no origin before a query is analysed, so it is not known beforehand which mode a function needs.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def _asks_for_metadata(problem: Exception) -> bool:
     return (parameter(problem, "objectName", condition="UNRESOLVED_COLUMN") or "").lower().startswith("`_metadata`")
 
 
-def _cannot_tell_apart(problem: Exception) -> bool:
+def _has_ambiguous_columns(problem: Exception) -> bool:
     return parameter(problem, "ambiguousAttrs", condition="_LEGACY_ERROR_TEMP_1182") is not None
 
 
 TEXT_PATHS = Mode(is_path_into_text)
-"""`F.expr` takes paths into JSON text (`json_paths`)."""
+"""`F.expr` takes paths into JSON text (`sql_rewriting`)."""
 FILE_METADATA = Mode(_asks_for_metadata)
 """Streams of Delta tables, and datasets of the pipeline, have the hidden column `_metadata` (`file_metadata`)."""
-OWN_COLUMNS = Mode(_cannot_tell_apart)
-"""Each grouping of a data frame has columns of its own (`spark.patches.grouped`)."""
+OWN_COLUMNS = Mode(_has_ambiguous_columns)
+"""Each grouping of a data frame has columns of its own (`spark.patches.expressions`)."""
 _MODES = (TEXT_PATHS, FILE_METADATA, OWN_COLUMNS)
 
 

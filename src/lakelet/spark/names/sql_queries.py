@@ -1,6 +1,9 @@
-"""A SQL text that a dataset's function hands to `spark.sql`, run with the pipeline's names and files.
+"""A SQL text that a dataset's function passes to `spark.sql`, run with the pipeline's names and files.
 
-Spark sees temporary views: of each table that the text names, and of each call of `read_files`, `cloud_files` and their kin.
+Spark sees temporary views: of each table that the text names, and of each call of `read_files`, `cloud_files` and their kin. Where names
+stand is found by `language.sql_text.table_names`, what they mean by `lookup`; `sql_rewriting` changes what Spark would refuse. SQL text
+outside of functions is run by `spark.patches.created_tables`. `DESCRIBE HISTORY` and `DESCRIBE DETAIL` of a dataset are those of the stored
+table.
 """
 
 from __future__ import annotations
@@ -10,35 +13,68 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.batch import open_files, read_files
 from lakelet.autoloader.settings import source_settings
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
-from lakelet.base.names import all_quoted
+from lakelet.base.names import all_quoted, quoted, split_name
 from lakelet.jvm.frames import analyzed, of_plan
 from lakelet.jvm.sessions import has_view, java_session, plain_reader
 from lakelet.language.model import Dataset
 from lakelet.language.registry import Notice, names_used
-from lakelet.language.sql_text import table_names
-from lakelet.language.sql_text.spark_words import with_values
+from lakelet.language.sql_text import commands, table_names
+from lakelet.language.sql_text.spark_sql import with_values
 from lakelet.language.sql_text.tokens import begins_with, may_have
 from lakelet.language.unsupported import unsupported
 from lakelet.spark.errors.missing_tables import MissingTable
-from lakelet.spark.names import file_functions
-from lakelet.spark.names.catalog import is_missing_table, parts_of
-from lakelet.spark.names.catalog_functions import with_own_functions
-from lakelet.spark.names.change_functions import TABLE_CHANGES, feed_of
-from lakelet.spark.names.column_prefixes import Alias, ColumnPrefixes
-from lakelet.spark.names.described import asked_about, facts
+from lakelet.spark.names import table_functions
+from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.file_states import STATES, checkpoint_states
-from lakelet.spark.names.json_columns import in_text
-from lakelet.spark.names.json_paths import on_text_too
-from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_kafka
+from lakelet.spark.names.from_json import in_text
 from lakelet.spark.names.lookup import Place, meaning
+from lakelet.spark.names.outside import stored_tables
 from lakelet.spark.names.paths import located, located_relation
 from lakelet.spark.names.reader import TableReader
+from lakelet.spark.names.sql_rewriting import Alias, ColumnPrefixes, on_text_too, with_own_functions
+from lakelet.spark.names.table_functions import READ_KAFKA, TABLE_CHANGES, feed_of, kafka_options, open_kafka
+
+# ------------------------------------------------------------ DESCRIBE HISTORY and DESCRIBE DETAIL of a dataset (NM-7)
+
+
+HISTORY = (
+    "version BIGINT, timestamp TIMESTAMP, userId STRING, userName STRING, operation STRING, operationParameters MAP<STRING, STRING>, "
+    "job STRUCT<jobId: STRING, jobName: STRING, jobRunId: STRING, runId: STRING, jobOwnerId: STRING, triggerType: STRING>, "
+    "notebook STRUCT<notebookId: STRING>, clusterId STRING, readVersion BIGINT, isolationLevel STRING, isBlindAppend BOOLEAN, "
+    "operationMetrics MAP<STRING, STRING>, userMetadata STRING, engineInfo STRING"
+)
+DETAIL = (
+    "format STRING, id STRING, name STRING, description STRING, location STRING, createdAt TIMESTAMP, lastModified TIMESTAMP, "
+    "partitionColumns ARRAY<STRING>, clusteringColumns ARRAY<STRING>, numFiles BIGINT, sizeInBytes BIGINT, "
+    "properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT, tableFeatures ARRAY<STRING>"
+)
+_DESCRIPTION_COLUMNS = {"HISTORY": HISTORY, "DETAIL": DETAIL}
+
+
+def described_dataset(text: str, catalog: Catalog) -> tuple[Dataset, str] | None:
+    """The dataset whose history or detail a text asks for, and which of the two; None for any other text."""
+    found = commands.command(text)
+    kind = found.verb.split()[-1] if found is not None else ""
+    if found is None or kind not in _DESCRIPTION_COLUMNS:
+        return None
+    dataset = catalog.dataset(split_name(found.name))
+    return None if dataset is None or dataset.is_temporary_view else (dataset, kind)
+
+
+def description_of(spark: SparkSession, dataset: Dataset, kind: str, run: Callable[[str], DataFrame]) -> DataFrame:
+    """The rows of `DESCRIBE` HISTORY or DETAIL; none of a table that does not exist yet. `run`: what `spark.sql` does with a text."""
+    path = stored_tables().path(dataset.name)
+    return spark.createDataFrame([], _DESCRIPTION_COLUMNS[kind]) if path is None else run(f"DESCRIBE {kind} delta.{quoted(path)}")
+
+
+# ----------------------------------------------------------------------------------------------------------- the query
+
 
 _DESCRIBING = ("DESC", "DESCRIBE")
 _HARMLESS = ("SET", "SHOW", *_DESCRIBING, "EXPLAIN")
@@ -70,12 +106,12 @@ class SqlText:
             text = in_text(text, self._spark, self._run, self._reader.inferred_json)
             if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not begins_with(text, _HARMLESS):
                 raise _command_error(text)
-            asked = asked_about(text, self._reader.catalog) if begins_with(text, _DESCRIBING) else None
+            asked = described_dataset(text, self._reader.catalog) if begins_with(text, _DESCRIBING) else None
             if asked is not None:
-                return self._described(*asked)
+                return self._describe_dataset(*asked)
             return self._prefixes.run(
                 functools.partial(self._with_views, text),
-                lambda one: with_own_functions(self._spark, one, lambda known: on_text_too(known, self._rows)),
+                lambda one: with_own_functions(self._spark, one, lambda known: on_text_too(known, self._run_with_files)),
             )
         except MissingTable:
             raise
@@ -85,17 +121,17 @@ class SqlText:
                 name = (said.get("relationName") or said.get("identifier") or "").replace("`", "")
                 if name and begins_with(text, _HARMLESS) and self._reader.catalog.dataset(parts_of(name)) is not None:
                     unsupported(f"{text.split()[0].upper()} of {name}, a dataset of the pipeline, inside a dataset's function")
-                raise self._missing(name or ".".join(next(iter(self._unknown), ("?",)))) from problem
+                raise self._missing_table(name or ".".join(next(iter(self._unknown), ("?",)))) from problem
             raise
         finally:
             for view in (*self._opened.values(), *self._files):
                 self._spark.catalog.dropTempView(view)
 
-    def _missing(self, name: str) -> MissingTable:
+    def _missing_table(self, name: str) -> MissingTable:
         """The error for a table that nobody knows, with those for the others that the query names."""
         missing = self._reader.unknown(name)
         others = [parts for parts in dict.fromkeys(self._unknown) if ".".join(parts).lower() != name.lower()]
-        gone = [".".join(parts) for parts in others if not self._spark.catalog.tableExists(_name(parts))]
+        gone = [".".join(parts) for parts in others if not self._spark.catalog.tableExists(all_quoted(parts))]
         missing.others = tuple(map(self._reader.unknown, gone))
         return missing
 
@@ -108,55 +144,55 @@ class SqlText:
         self._reader.kept_views += [*self._opened.values(), *self._files]
         for parts in self._unknown:
             try:
-                self._spark.table(_name(parts))
+                self._spark.table(all_quoted(parts))
             except AnalysisException as problem:
                 if is_missing_table(problem):
                     raise self._reader.unknown(".".join(parts)) from problem
         return found
 
-    def _described(self, dataset: Dataset, kind: str) -> DataFrame:
+    def _describe_dataset(self, dataset: Dataset, kind: str) -> DataFrame:
         """History or detail of a dataset, which is an input then: what this update does to it comes first."""
         flow = getattr(self._reader, "flow", None)
         if flow is None or flow.target.key != dataset.name.key:
             self._reader.noted(dataset, streaming=False)
-        return facts(self._spark, dataset, kind, self._run)
+        return description_of(self._spark, dataset, kind, self._run)
 
     def _with_views(self, text: str, alias: Alias) -> table_names.Edits:
         """The text with views of its tables and of its calls of table functions. Raises what opening them raises."""
         new = table_names.Replacing(
-            self._replacement, self._view_of_files, file_functions.FUNCTIONS, alias, batches=self._reader.reads_batches
+            self._view_of_relation, self._view_of_files, table_functions.FUNCTIONS, alias, batches=self._reader.reads_batches
         )
         return table_names.replacing(self._spark, text, new, self._args)
 
     # ------------------------------------------------------------------------------------------------------- tables
 
-    def _replacement(self, ref: table_names.RelationRef) -> str | None:
+    def _view_of_relation(self, ref: table_names.RelationRef) -> str | None:
         """Return the replacement of a name, or None to leave it as written."""
         meant = meaning(ref.parts, self._reader.catalog, streaming=ref.streaming)
         if meant.place is Place.NO_DATASET:
             raise self._reader.unknown(".".join(ref.parts))
         folder = _streamed_folder(ref) if meant.place is Place.SPARK else None
         if meant.place is Place.SPARK and folder is None:
-            return self._elsewhere(ref)
+            return self._replacement_of_unknown(ref)
         if not ref.has_alias:
             self._prefixes.add(ref.parts, meant.name)
-        asked = (_name(ref.parts), ref.streaming, *sorted(ref.options.items()))
+        asked = (all_quoted(ref.parts), ref.streaming, *sorted(ref.options.items()))
         if asked not in self._opened:
-            self._opened[asked] = self._reader.view(self._referred(ref, folder))
+            self._opened[asked] = self._reader.view(self._open_reference(ref, folder))
         return self._opened[asked]
 
-    def _elsewhere(self, ref: table_names.RelationRef) -> str | None:
+    def _replacement_of_unknown(self, ref: table_names.RelationRef) -> str | None:
         """What Spark is asked for instead of a name that the pipeline does not know: files, or a name that `USE` completes."""
         files = located_relation(ref.parts)
         if files is not None:
             return files
         self._unknown.append(ref.parts)
-        return self._completed(ref.parts)
+        return self._completed_name(ref.parts)
 
-    def _referred(self, ref: table_names.RelationRef, folder: str | None) -> DataFrame:
+    def _open_reference(self, ref: table_names.RelationRef, folder: str | None) -> DataFrame:
         """The table that the text names, or the Delta `folder`, read with the options of `WITH (…)`."""
         jreader = plain_reader(self._spark, streaming=ref.streaming, options=ref.options) if ref.options else None
-        name = _name(ref.parts)
+        name = all_quoted(ref.parts)
         if folder is not None:
             self._reader.external[name] = None
             return self._reader.stored(folder, ref.streaming, jreader)
@@ -164,7 +200,7 @@ class SqlText:
             name, streaming=ref.streaming, jreader=jreader, otherwise=lambda: self._spark.table(name), options=ref.options
         )
 
-    def _completed(self, parts: Sequence[str]) -> str | None:
+    def _completed_name(self, parts: Sequence[str]) -> str | None:
         """What Spark is asked for instead of a name that `USE` completes; None where it is asked for the name as written."""
         used, own = names_used(), self._reader.catalog.namespace
         if used is None or len(parts) == 3 or "/" in parts[-1]:
@@ -172,45 +208,43 @@ class SqlText:
         if len(parts) == 1 and has_view(java_session(self._spark), parts[0]):
             return None
         full = (used.catalog, used.schema, *parts) if len(parts) == 1 else (used.catalog, *parts)
-        return _name(full if used.catalog != own.catalog else full[1:])
+        return all_quoted(full if used.catalog != own.catalog else full[1:])
 
     # -------------------------------------------------------------------------------------------------------- files
 
     def _view_of_files(self, call: table_names.CallRef) -> str:
         if call not in self._called:
-            frame = self._files_of(call, file_functions.evaluated(self._run))
+            frame = self._files_of(call, table_functions.evaluated(self._run))
             self._called[call] = name = self._reader.view(frame)
             self._files[name] = frame
         return self._called[call]
 
-    def _files_of(self, call: table_names.CallRef, evaluate: file_functions.Evaluate) -> DataFrame:
+    def _files_of(self, call: table_names.CallRef, evaluate: table_functions.Evaluate) -> DataFrame:
         where = caller_location()
-        if call.name == file_functions.STATE:
-            return self._states(file_functions.state_of(call, evaluate, where), where)
+        if call.name == table_functions.STATE:
+            return self._file_states(table_functions.state_of(call, evaluate, where), where)
         if call.name == TABLE_CHANGES:
-            return self._changes(call, evaluate, where)
+            return self._change_feed(call, evaluate, where)
         if call.name == READ_KAFKA:
-            names, texts = [name for name, _ in call.arguments], [text for _, text in call.arguments]
-            options = kafka_options(names, evaluate(texts) if texts else [], where)
+            options = kafka_options(*table_functions.arguments_of(call, evaluate), where)
             return open_kafka(self._spark, options, streaming=call.streaming, where=where)
-        if call.name == file_functions.EVENT_LOG:
-            raise file_functions.no_event_log(where)
-        spec = self._reader.placed(file_functions.source_of(call, self._spark, evaluate, where))
-        if call.name == file_functions.CLOUD_FILES or call.streaming:
+        if call.name == table_functions.EVENT_LOG:
+            raise table_functions.no_event_log(where)
+        spec = self._reader.placed(table_functions.source_of(call, self._spark, evaluate, where))
+        if call.name == table_functions.CLOUD_FILES or call.streaming:
             return self._reader.stream_of(spec)
         description, notices = open_files(spec, source_settings(self._spark))
         self._reader.notices += [Notice(text, where) for text in notices]
         return read_files(self._spark, description)
 
-    def _changes(self, call: table_names.CallRef, evaluate: file_functions.Evaluate, where: Location) -> DataFrame:
-        names, texts = [name for name, _ in call.arguments], [text for _, text in call.arguments]
-        name, options = feed_of(names, evaluate(texts) if texts else [], where)
+    def _change_feed(self, call: table_names.CallRef, evaluate: table_functions.Evaluate, where: Location) -> DataFrame:
+        name, options = feed_of(*table_functions.arguments_of(call, evaluate), where)
         reader = plain_reader(self._spark, streaming=call.streaming, options=options)
         return self._reader.relation(
             name, streaming=call.streaming, jreader=reader, otherwise=lambda: self._spark.table(name), options=options
         )
 
-    def _states(self, asked: file_functions.StateOf, where: Location) -> DataFrame:
+    def _file_states(self, asked: table_functions.FileStateCall, where: Location) -> DataFrame:
         if asked.checkpoint is not None:
             return self._spark.createDataFrame(checkpoint_states(asked.checkpoint, where).to_pylist(), STATES)
         dataset = self._reader.catalog.dataset(parts_of(asked.table or ""))
@@ -219,7 +253,7 @@ class SqlText:
         self._reader.noted(dataset, streaming=False)
         return self._reader.file_states(dataset)
 
-    def _rows(self, text: str) -> DataFrame:
+    def _run_with_files(self, text: str) -> DataFrame:
         """Run a text with views. One that names `_metadata` of files gets their plans: a view would not let the column through."""
         if not self._files or not may_have(text, _HIDDEN):
             return self._run(text)
@@ -240,10 +274,6 @@ class QueryReader(TableReader):
         return SqlText(self, run).in_views(text)
 
 
-def _name(parts: Sequence[str]) -> str:
-    return all_quoted(parts)
-
-
 def _streamed_folder(ref: table_names.RelationRef) -> str | None:
     """The folder of `STREAM delta.`folder``, which Spark itself reads as a batch only; None for anything else."""
     return located(ref.parts[1]) if ref.streaming and len(ref.parts) == 2 and ref.parts[0].lower() == "delta" else None
@@ -257,3 +287,6 @@ def _command_error(text: str) -> LakeletError:
         why="the function is called several times per update, also when nothing may be written",
         todo="Return a query; what it should write is the dataset itself. Put other commands at the file's top level.",
     )
+
+
+__all__ = ["QueryReader", "SqlText", "described_dataset", "description_of"]

@@ -1,6 +1,8 @@
-"""Actions of user code inside datasets' functions (decision 0019): the active reader notes them, and writes are refused.
+"""Actions of user code with Spark (decision 0019) and reads of it that cannot be compared later (IF-5).
 
-A function is called several times per update, also when nothing may be written.
+The active reader is notified of actions in datasets' functions, and writes there are refused: a function is called several times per
+update, also when nothing may be written. Queries that functions return are compared by their plans. Files that code reads with Spark
+itself, rows that it collects, and tables that it reads or writes at the top level of a file are not, so each such call is noted.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from pyspark.sql import DataFrame
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import PACKAGE, caller_location
 from lakelet.base.patching import Patch, without_context
+from lakelet.files.reads import note_doubt
 from lakelet.language.registry import active_reader
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.doors import Call, Rest, around, before
 
-_working = threading.local()
+_thread_state = threading.local()
 
 
 @runtime_checkable
@@ -26,36 +29,36 @@ class ActionWatcher(Protocol):
     """A reader that is notified of actions."""
 
     def on_action(self, action: str, frame: DataFrame, where: Location) -> bool:
-        """User code is about to call `action` on `frame`; whether it is to be done. May raise."""
+        """User code is about to call `action` on `frame`; whether to do it. May raise."""
 
     def on_look(self) -> None:
         """User code reads data in a way that is not observed further."""
 
 
 @around("analysis is notified of actions in functions")
-def reported(call: Call, rest: Rest) -> Any:
-    """Notify the active reader, which may say that the action is not to be done."""
+def report_action(call: Call, rest: Rest) -> Any:
+    """Notify the active reader, which may say not to do it."""
     if _is_inside_an_action():
         return rest(call)
-    reader, frame = _watcher(by_lakelet=call.by_lakelet), call.target if call.method != "pivot" else _pivoted(call)
+    reader, frame = _action_watcher(by_lakelet=call.by_lakelet), call.target if call.method != "pivot" else _frame_evaluated_by_pivot(call)
     if reader is not None and frame is not None and not reader.on_action(call.method, frame, caller_location()):
         return None
-    _working.busy = True  # an action may use others, and so may one of this package
+    _thread_state.busy = True  # an action may use others, and so may one of this package
     try:
         return rest(call)
     finally:
-        _working.busy = False
+        _thread_state.busy = False
 
 
-def _pivoted(call: Call) -> DataFrame | None:
+def _frame_evaluated_by_pivot(call: Call) -> DataFrame | None:
     """Return the frame that `pivot` evaluates to find its columns; None if they are given."""
     return call.target._df if call.get("values") is None else None
 
 
 @before("a dataset's function may not write")
-def refused(call: Call) -> Call:
+def refuse_write(call: Call) -> Call:
     """Refuse a call of a dataset's function that writes. Raises ACTION_IN_FUNCTION."""
-    if _is_inside_an_action() or _watcher(by_lakelet=call.by_lakelet) is None:
+    if _is_inside_an_action() or _action_watcher(by_lakelet=call.by_lakelet) is None:
         return call
     raise LakeletError(
         "ACTION_IN_FUNCTION",
@@ -70,7 +73,7 @@ def _as_rdd(original: Any) -> property:
     """Note the access: actions on an RDD are not observed (decision 0019)."""
 
     def rdd(self: Any) -> Any:
-        watcher = None if _is_inside_an_action() else _watcher(by_lakelet=sys._getframe(1).f_code.co_filename.startswith(PACKAGE))
+        watcher = None if _is_inside_an_action() else _action_watcher(by_lakelet=sys._getframe(1).f_code.co_filename.startswith(PACKAGE))
         if watcher is not None:
             watcher.on_look()
         return original.__get__(self, type(self))
@@ -79,10 +82,10 @@ def _as_rdd(original: Any) -> property:
 
 
 def _is_inside_an_action() -> bool:
-    return getattr(_working, "busy", False)
+    return getattr(_thread_state, "busy", False)
 
 
-def _watcher(*, by_lakelet: bool) -> ActionWatcher | None:
+def _action_watcher(*, by_lakelet: bool) -> ActionWatcher | None:
     """Return the active reader if user code calls; None for calls of this package."""
     reader = active_reader()
     return reader if not by_lakelet and isinstance(reader, ActionWatcher) else None
@@ -124,4 +127,27 @@ WRITING: dict[str, dict[str, str]] = {
 RDD = Patch(owners.FRAME, "rdd", without_context(_as_rdd), "analysis is notified that a function looks at rows", "1.3.0")
 """The one attribute with an action that is no method."""
 
-__all__ = ["ASKING", "RDD", "WRITING", "ActionWatcher", "refused", "reported"]
+
+# --------------------------------------------------------------------------------------- what cannot be compared later
+
+
+_NOTED_WHY = "an update with nothing to do runs without Spark only where everything that was read is compared"
+
+
+@before(_NOTED_WHY)
+def note_call(call: Call) -> Call:
+    """Note a call of user code, wherever it stands."""
+    if not call.by_lakelet and not call.by_pyspark:
+        note_doubt(f"{caller_location()} calls {call.method}")
+    return call
+
+
+@before(_NOTED_WHY)
+def note_top_level_call(call: Call) -> Call:
+    """Note a call of user code at the top level of a file; functions of datasets describe queries by it."""
+    if active_reader() is None and not call.by_lakelet and not call.by_pyspark:
+        note_doubt(f"{caller_location()} calls {call.method}")
+    return call
+
+
+__all__ = ["ASKING", "RDD", "WRITING", "ActionWatcher", "note_call", "note_top_level_call", "refuse_write", "report_action"]

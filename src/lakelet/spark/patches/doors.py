@@ -1,8 +1,9 @@
 """One front door per method of pyspark: the method is replaced once, and what happens behind it is a list of steps.
 
-    sql:  noted_outside → functions → listed → parameters → frames → names → text_paths → the method of pyspark
+    sql:  note_top_level_call → register_functions → answer_listing → name_parameters → name_frames → resolve_names
+          → convert_text_paths → the method of pyspark
 
-A step looks at a call and may change its arguments, or it stands around the rest: it may call the rest several times, or answer itself.
+A step gets a call and may change its arguments, or it stands around the rest: it may call the rest several times, or answer itself.
 `table` shows all doors with their steps. Nothing here needs Spark.
 """
 
@@ -111,9 +112,9 @@ class Door:
 
     def patch(self) -> Patch:
         """Return the replacement; the context of its set is the session of the update."""
-        return Patch(self.owner, self.name, self._made, "; ".join(step.why for step in self.steps), self.since)
+        return Patch(self.owner, self.name, self._replacement, "; ".join(step.why for step in self.steps), self.since)
 
-    def _made(self, original: Any, update: Any) -> Any:
+    def _replacement(self, original: Any, update: Any) -> Any:
         steps, name, has_target = self.steps, self.name, inspect.isclass(self.patch().owned_by())
         whole = inspect.signature(original)
         signature = whole.replace(parameters=list(whole.parameters.values())[has_target:])
@@ -137,6 +138,3 @@ class Door:
 def doors(owner: str, names: Mapping[str, str], *steps: Step) -> list[Door]:
     """Return a door with the same steps for each method of a class. `names`: the version that added each method, by its name."""
     return [Door(owner, name, since, steps) for name, since in names.items()]
-
-
-__all__ = ["Call", "Door", "Rest", "Step", "around", "before", "doors", "run"]

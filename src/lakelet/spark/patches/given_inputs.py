@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.patching import Patch
 from lakelet.spark.patches import owners
-from lakelet.spark.patches.function_names import FUNCTION_NAMES
+from lakelet.spark.patches.function_exports import FUNCTION_NAMES
 
 __tracebackhide__ = True
 
@@ -36,14 +36,14 @@ class Given:
     parameters: Mapping[str, str]
 
 
-def _table(_: Any, given: Given) -> Any:
+def _given_table(_: Any, given: Given) -> Any:
     def table(self: Any, name: str, *_: Any, **__: Any) -> Any:
         return given.inputs.batch(name)
 
     return table
 
 
-def _sql(original: Any, given: Given) -> Any:
+def _given_sql(original: Any, given: Given) -> Any:
     def sql(self: Any, sqlQuery: str, args: Any = None, **frames: Any) -> Any:
         if frames:  # `{name}` in the text: no SQL yet, and it brings its data along
             return original(self, sqlQuery, args, **frames)
@@ -52,7 +52,7 @@ def _sql(original: Any, given: Given) -> Any:
     return sql
 
 
-def _load(original: Any, given: Given) -> Any:
+def _given_load(original: Any, given: Given) -> Any:
     def load(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         frame = given.inputs.folder(path)
         return original(self, path, *args, **kwargs) if frame is None else frame
@@ -60,14 +60,14 @@ def _load(original: Any, given: Given) -> Any:
     return load
 
 
-def _setting(original: Any, given: Given) -> Any:
+def _given_setting(original: Any, given: Given) -> Any:
     def get(self: Any, key: str, *default: Any, **kwargs: Any) -> Any:
         return given.parameters[key] if key in given.parameters else original(self, key, *default, **kwargs)
 
     return get
 
 
-def _deduplicated(original: Any, _: Given) -> Any:
+def _deduplicated_batch(original: Any, _: Given) -> Any:
     def deduplicate(self: Any, subset: Any = None) -> Any:
         return original(self, subset) if self.isStreaming else self.dropDuplicates(subset)
 
@@ -78,21 +78,19 @@ _READS = "a dataset's name means the frame that the test gives"
 
 GIVEN_INPUTS: tuple[Patch, ...] = (
     *FUNCTION_NAMES,
-    Patch(owners.SESSION, "table", _table, _READS, "2.0.0"),
-    Patch(owners.SESSION, "sql", _sql, _READS, "2.0.0"),
-    Patch(owners.BATCH_READER, "table", _table, _READS, "1.4.0"),
-    Patch(owners.STREAM_READER, "table", _table, _READS, "3.1.0"),
-    Patch(owners.BATCH_READER, "load", _load, "a folder means the frame that the test gives", "1.4.0"),
-    Patch(owners.STREAM_READER, "load", _load, "a folder means the frame that the test gives", "2.0.0"),
-    Patch(owners.CONF, "get", _setting, "the pipeline's parameters are those that the test gives", "2.0.0"),
+    Patch(owners.SESSION, "table", _given_table, _READS, "2.0.0"),
+    Patch(owners.SESSION, "sql", _given_sql, _READS, "2.0.0"),
+    Patch(owners.BATCH_READER, "table", _given_table, _READS, "1.4.0"),
+    Patch(owners.STREAM_READER, "table", _given_table, _READS, "3.1.0"),
+    Patch(owners.BATCH_READER, "load", _given_load, "a folder means the frame that the test gives", "1.4.0"),
+    Patch(owners.STREAM_READER, "load", _given_load, "a folder means the frame that the test gives", "2.0.0"),
+    Patch(owners.CONF, "get", _given_setting, "the pipeline's parameters are those that the test gives", "2.0.0"),
     Patch(
         owners.FRAME,
         "dropDuplicatesWithinWatermark",
-        _deduplicated,
+        _deduplicated_batch,
         "Spark refuses it for frames that are not streams; within one batch it is dropDuplicates",
         "3.5.0",
     ),
 )
-"""Patches that answer reads from the inputs of a test; the context is a `Given`."""
-
-__all__ = ["GIVEN_INPUTS", "Given", "Inputs"]
+"""Patches that answer reads from the inputs of a test; the context is `Given`."""

@@ -28,14 +28,14 @@ from lakelet.files.remote import scheme_of
 from lakelet.spark.names.outside import active_map
 
 
-def _installed(*kinds: str) -> tuple[str, ...]:
+def _installed_folders(*kinds: str) -> tuple[str, ...]:
     return tuple({path + os.sep for kind in kinds if (path := sysconfig.get_path(kind))})
 
 
 __lakelet_passes_on__ = True
 """See `lakelet.files.reads.PASSES_ON`."""
-_LIBRARIES = _installed("purelib", "platlib")
-_PYTHON = ("<frozen ", __file__, old_pathlib.__file__, *_installed("stdlib", "platstdlib"))
+_LIBRARIES = _installed_folders("purelib", "platlib")
+_PYTHON = ("<frozen ", __file__, old_pathlib.__file__, *_installed_folders("stdlib", "platstdlib"))
 
 
 def _by_lakelet(depth: int) -> bool:
@@ -50,7 +50,7 @@ def _is_python(file: str) -> bool:
     return file.startswith(_PYTHON) and not file.startswith(_LIBRARIES)
 
 
-def _mapped(path: Any) -> Any:
+def _mapped_path(path: Any) -> Any:
     """Return the path of this machine that the map gives for a path; anything else unchanged."""
     if not isinstance(path, str | os.PathLike):
         return path
@@ -63,37 +63,37 @@ def _mapped(path: Any) -> Any:
     return path if local == text or scheme_of(local) is not None or _by_lakelet(2) else local
 
 
-def _opening(original: Any) -> Any:
+def _mapped_open(original: Any) -> Any:
     def open(file: Any, *args: Any, **kwargs: Any) -> Any:
-        return original(_mapped(file), *args, **kwargs)
+        return original(_mapped_path(file), *args, **kwargs)
 
     return open
 
 
 def _with_path(original: Any) -> Any:
     def call(path: Any, *args: Any, **kwargs: Any) -> Any:
-        return original(_mapped(path), *args, **kwargs)
+        return original(_mapped_path(path), *args, **kwargs)
 
     return call
 
 
-def _listing(original: Any) -> Any:
+def _mapped_listing(original: Any) -> Any:
     def call(path: Any = ".") -> Any:
-        return original(_mapped(path))
+        return original(_mapped_path(path))
 
     return call
 
 
-def _files(owner: str, make: Callable[[Any], Any], *names: str) -> list[Patch]:
+def _file_patches(owner: str, make: Callable[[Any], Any], *names: str) -> list[Patch]:
     why = "files of user code lie elsewhere here (--map)"
     return [Patch(owner, name, without_context(make), why, "3.11") for name in names]
 
 
 PYTHON_FILES: tuple[Patch, ...] = (
-    *_files("builtins", _opening, "open"),
-    *_files("io", _opening, "open"),
-    *_files("os", _listing, "listdir", "scandir"),
-    *_files("os", _with_path, "stat", "lstat", "mkdir", "chmod", "utime"),
+    *_file_patches("builtins", _mapped_open, "open"),
+    *_file_patches("io", _mapped_open, "open"),
+    *_file_patches("os", _mapped_listing, "listdir", "scandir"),
+    *_file_patches("os", _with_path, "stat", "lstat", "mkdir", "chmod", "utime"),
     *old_pathlib.OLD_PATHLIB,
 )
 """Patches that map the paths that Python's own functions are given. `since`: versions of Python.

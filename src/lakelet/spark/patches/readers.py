@@ -30,14 +30,14 @@ from lakelet.spark.names.lookup import Place, meaning, meaning_outside, opened_o
 from lakelet.spark.names.paths import open_relation
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
+from lakelet.spark.patches.created_tables import sql_outside
 from lakelet.spark.patches.doors import Call, Rest, around, before
-from lakelet.spark.patches.made_tables import sql_outside
 
 _NAMED = "a name means a dataset of the pipeline or a table from outside first"
 _CLOUD_FILES = "cloudFiles is Lakelet's Auto Loader"
 
 
-def _table(
+def _open_by_name(
     session: Any, name: Any, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
 ) -> DataFrame:
     def elsewhere() -> DataFrame:
@@ -55,13 +55,13 @@ def _table(
 
 
 @around(_NAMED)
-def session_table(call: Call, rest: Rest) -> DataFrame:
+def resolve_session_table(call: Call, rest: Rest) -> DataFrame:
     """`spark.table`: what the name means."""
-    return _table(call.target, call.get("tableName"), False, None, lambda: rest(call))
+    return _open_by_name(call.target, call.get("tableName"), False, None, lambda: rest(call))
 
 
 @around(_NAMED)
-def reader_table(call: Call, rest: Rest) -> DataFrame:
+def resolve_reader_table(call: Call, rest: Rest) -> DataFrame:
     """`table` of a reader: what the name means, read with the options of the reader."""
     reader, streaming = call.target, isinstance(call.target, DataStreamReader)
     said = reader_arguments(reader)
@@ -69,18 +69,18 @@ def reader_table(call: Call, rest: Rest) -> DataFrame:
     jreader = java_reader(reader) if asked or not streaming else None  # a stream reader without options is as good as a new one
     if streaming and asked and "schema" in said:  # which Spark ignores, and a path to the table would not
         jreader = plain_reader(reader._spark, streaming=True, options=asked)
-    return with_metadata_if_asked(_table(reader._spark, call.get("tableName"), streaming, jreader, lambda: rest(call), asked))
+    return with_metadata_if_asked(_open_by_name(reader._spark, call.get("tableName"), streaming, jreader, lambda: rest(call), asked))
 
 
 @before("a name in IDENTIFIER(?) is replaced, and a value goes with its name")
-def parameters(call: Call) -> Call:
+def name_parameters(call: Call) -> Call:
     """Give the parameters of a SQL text names."""
     text, args = table_names.with_named_parameters(call.get("sqlQuery"), call.get("args"))
     return call.changed(sqlQuery=text, args=args)
 
 
 @around("the text must be complete before names are looked up")
-def frames(call: Call, rest: Rest) -> DataFrame:
+def name_frames(call: Call, rest: Rest) -> DataFrame:
     """Put the names of views in the place of `{frame}`, as pyspark does it."""
     given = call.get("kwargs")
     if not given:
@@ -93,7 +93,7 @@ def frames(call: Call, rest: Rest) -> DataFrame:
 
 
 @around(_NAMED)
-def names(call: Call, rest: Rest) -> DataFrame:
+def resolve_names(call: Call, rest: Rest) -> DataFrame:
     """Run a SQL text in which names mean what they mean to the reader that is active."""
     reader = active_reader()
     answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(sql_outside, call.target)
@@ -101,7 +101,7 @@ def names(call: Call, rest: Rest) -> DataFrame:
 
 
 @around(_NAMED)
-def exists(call: Call, rest: Rest) -> bool:
+def table_exists(call: Call, rest: Rest) -> bool:
     """`tableExists`: whether a name means a table."""
     tableName, dbName = call.get("tableName"), call.get("dbName")
     name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
@@ -121,14 +121,14 @@ def exists(call: Call, rest: Rest) -> bool:
 
 
 @around("the session belongs to the update, which goes on")
-def stopped(call: Call, rest: Rest) -> None:
+def ignore_stop(call: Call, rest: Rest) -> None:
     """Note that `stop` has no effect."""
     name = "spark" if isinstance(call.target, SparkSession) else "spark.sparkContext"
     settings.note(f"{name}.stop() has no effect here: the session belongs to the update, which goes on")
 
 
 @around(_CLOUD_FILES)
-def stream_load(call: Call, rest: Rest) -> DataFrame:
+def load_stream(call: Call, rest: Rest) -> DataFrame:
     """Open a stream of cloudFiles for the reader that is active."""
     reader, said = active_reader(), reader_arguments(call.target)
     wanted = call.get("format") or said.get("format")
@@ -141,7 +141,7 @@ def stream_load(call: Call, rest: Rest) -> DataFrame:
 
 
 @before(_CLOUD_FILES)
-def batch_load(call: Call) -> Call:
+def refuse_batch_load(call: Call) -> Call:
     """Refuse a batch of cloudFiles. Raises CF_INCORRECT_BATCH_USAGE."""
     wanted = call.get("format") or reader_arguments(call.target).get("format")
     if str(wanted).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
@@ -152,21 +152,21 @@ def batch_load(call: Call) -> Call:
 
 
 @before("pyspark hands it to Java and forgets it; load, table and saveAsTable have to know it")
-def remembered(call: Call) -> Call:
+def remember_arguments(call: Call) -> Call:
     """Keep what a reader or writer is given."""
     remember(call.target, call.method, call.arguments)
     return call
 
 
 __all__ = [
-    "batch_load",
-    "exists",
-    "frames",
-    "names",
-    "parameters",
-    "reader_table",
-    "remembered",
-    "session_table",
-    "stopped",
-    "stream_load",
+    "ignore_stop",
+    "load_stream",
+    "name_frames",
+    "name_parameters",
+    "refuse_batch_load",
+    "remember_arguments",
+    "resolve_names",
+    "resolve_reader_table",
+    "resolve_session_table",
+    "table_exists",
 ]

@@ -11,28 +11,21 @@ from collections.abc import Mapping
 from lakelet.autoloader.patches import STAND_ALONE
 from lakelet.base.patching import Patch
 from lakelet.files.reads import UNHEARD
-from lakelet.language.dlt_modules import MODULES
-from lakelet.spark.patches import current_names as current
-from lakelet.spark.patches import listing, owners
-from lakelet.spark.patches import made_tables as made
+from lakelet.language.api import MODULES
+from lakelet.spark.patches import created_tables as written
+from lakelet.spark.patches import owners
 from lakelet.spark.patches import paths as on_path
 from lakelet.spark.patches import readers as read
-from lakelet.spark.patches.actions import ASKING, RDD, WRITING, refused, reported
-from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
-from lakelet.spark.patches.display import DISPLAY
+from lakelet.spark.patches import session_catalog as catalog
+from lakelet.spark.patches.actions import ASKING, RDD, WRITING, note_call, note_top_level_call, refuse_write, report_action
 from lakelet.spark.patches.doors import Door, doors
-from lakelet.spark.patches.expressions import subqueries, text_paths
-from lakelet.spark.patches.function_names import FUNCTION_NAMES
+from lakelet.spark.patches.expressions import convert_text_paths, from_json, give_own_columns, infer_json_schemas, resolve_subqueries
+from lakelet.spark.patches.function_exports import COLUMNS_WITHOUT_JAVA, FUNCTION_NAMES
+from lakelet.spark.patches.functions import register_functions
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
-from lakelet.spark.patches.grouped import own_columns
-from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
-from lakelet.spark.patches.json_columns import from_json, inferred
-from lakelet.spark.patches.local_rows import converted
 from lakelet.spark.patches.python_files import PYTHON_FILES
-from lakelet.spark.patches.session import CALL_SITES, REPORTED_LINES, SESSION
-from lakelet.spark.patches.text_functions import functions
-from lakelet.spark.patches.unrecorded import noted, noted_outside
-from lakelet.spark.patches.workers import DAEMON, WORKER
+from lakelet.spark.patches.python_processes import DAEMON, PANDAS_UNTOUCHED, WORKER
+from lakelet.spark.patches.session import CALL_SITES, DISPLAY, REPORTED_LINES, SESSION, convert_rows
 
 _FILES = {"json": "1.4.0", "csv": "2.0.0", "parquet": "1.4.0", "orc": "1.5.0", "text": "1.6.0", "xml": "4.0.0"}
 _STREAMS = {"json": "2.0.0", "csv": "2.0.0", "parquet": "2.0.0", "orc": "2.3.0", "text": "2.0.0", "xml": "4.0.0"}
@@ -42,77 +35,85 @@ _CONTEXT = {
     "textFile": "0.7.0",
     "wholeTextFiles": "1.0.0",
 }
-_CURRENT = dict.fromkeys(current.NAMES, "3.5.0")
+_CURRENT = dict.fromkeys(catalog.CURRENT_NAME_FUNCTIONS, "3.5.0")
 _GROUPINGS = dict.fromkeys(("agg", "count", "avg", "mean", "max", "min", "sum"), "1.3.0")
 
 DOORS: tuple[Door, ...] = (
     Door(
         *(owners.SESSION, "sql", "2.0.0"),
-        (noted_outside, functions, listing.listed, read.parameters, read.frames, read.names, text_paths),
+        (
+            note_top_level_call,
+            register_functions,
+            catalog.answer_listing,
+            read.name_parameters,
+            read.name_frames,
+            read.resolve_names,
+            convert_text_paths,
+        ),
     ),
-    Door(owners.SESSION, "table", "2.0.0", (noted_outside, read.session_table)),
-    Door(owners.SESSION, "createDataFrame", "2.0.0", (converted,)),
-    Door(owners.SESSION, "stop", "2.0.0", (read.stopped,)),
-    Door(owners.CONTEXT, "stop", "0.7.0", (read.stopped,)),
-    *doors(owners.CONTEXT, _CONTEXT, on_path.read_paths),
+    Door(owners.SESSION, "table", "2.0.0", (note_top_level_call, read.resolve_session_table)),
+    Door(owners.SESSION, "createDataFrame", "2.0.0", (convert_rows,)),
+    Door(owners.SESSION, "stop", "2.0.0", (read.ignore_stop,)),
+    Door(owners.CONTEXT, "stop", "0.7.0", (read.ignore_stop,)),
+    *doors(owners.CONTEXT, _CONTEXT, on_path.map_read_paths),
     # what is read
-    Door(owners.BATCH_READER, "table", "1.4.0", (noted_outside, read.reader_table)),
-    Door(owners.BATCH_READER, "load", "1.4.0", (noted, read.batch_load, on_path.load_paths)),
-    Door(owners.BATCH_READER, "jdbc", "1.4.0", (noted,)),
-    Door(owners.BATCH_READER, "format", "1.4.0", (read.remembered,)),
-    Door(owners.BATCH_READER, "option", "1.5.0", (read.remembered, on_path.option_path)),
-    Door(owners.BATCH_READER, "options", "1.4.0", (read.remembered, on_path.options_paths)),
-    *doors(owners.BATCH_READER, _FILES, noted, on_path.read_paths),
-    Door(owners.STREAM_READER, "table", "3.1.0", (read.reader_table,)),
-    Door(owners.STREAM_READER, "load", "2.0.0", (read.stream_load, on_path.load_paths)),
-    *doors(owners.STREAM_READER, {"format": "2.0.0", "schema": "2.0.0"}, read.remembered),
-    Door(owners.STREAM_READER, "option", "2.0.0", (read.remembered, on_path.option_path)),
-    Door(owners.STREAM_READER, "options", "2.0.0", (read.remembered, on_path.options_paths)),
-    *doors(owners.STREAM_READER, _STREAMS, on_path.stream_paths),
+    Door(owners.BATCH_READER, "table", "1.4.0", (note_top_level_call, read.resolve_reader_table)),
+    Door(owners.BATCH_READER, "load", "1.4.0", (note_call, read.refuse_batch_load, on_path.map_load_paths)),
+    Door(owners.BATCH_READER, "jdbc", "1.4.0", (note_call,)),
+    Door(owners.BATCH_READER, "format", "1.4.0", (read.remember_arguments,)),
+    Door(owners.BATCH_READER, "option", "1.5.0", (read.remember_arguments, on_path.map_option)),
+    Door(owners.BATCH_READER, "options", "1.4.0", (read.remember_arguments, on_path.map_options)),
+    *doors(owners.BATCH_READER, _FILES, note_call, on_path.map_read_paths),
+    Door(owners.STREAM_READER, "table", "3.1.0", (read.resolve_reader_table,)),
+    Door(owners.STREAM_READER, "load", "2.0.0", (read.load_stream, on_path.map_load_paths)),
+    *doors(owners.STREAM_READER, {"format": "2.0.0", "schema": "2.0.0"}, read.remember_arguments),
+    Door(owners.STREAM_READER, "option", "2.0.0", (read.remember_arguments, on_path.map_option)),
+    Door(owners.STREAM_READER, "options", "2.0.0", (read.remember_arguments, on_path.map_options)),
+    *doors(owners.STREAM_READER, _STREAMS, on_path.map_stream_paths),
     # what is written
-    *doors(owners.BATCH_WRITER, {"save": "1.4.0", **_FILES}, refused, noted, on_path.written_paths),
-    Door(owners.BATCH_WRITER, "jdbc", "1.4.0", (refused, noted)),
-    Door(owners.BATCH_WRITER, "saveAsTable", "1.4.0", (refused, noted, made.saved)),
-    Door(owners.BATCH_WRITER, "insertInto", "1.4.0", (refused, noted, made.inserted)),
-    Door(owners.BATCH_WRITER, "format", "1.4.0", (read.remembered,)),
-    Door(owners.BATCH_WRITER, "option", "1.5.0", (on_path.option_path,)),
-    Door(owners.BATCH_WRITER, "options", "1.4.0", (on_path.options_paths,)),
-    *doors(owners.TABLE_WRITER, WRITING[owners.TABLE_WRITER], refused, noted),
-    Door(owners.TABLE_WRITER, "option", "3.1.0", (on_path.option_path,)),
-    Door(owners.TABLE_WRITER, "options", "3.1.0", (on_path.options_paths,)),
-    Door(owners.STREAM_WRITER, "start", "2.0.0", (refused, noted, on_path.started_paths, on_path.written_paths)),
-    Door(owners.STREAM_WRITER, "toTable", "3.1.0", (refused, noted, on_path.started_paths)),
-    Door(owners.STREAM_WRITER, "option", "2.0.0", (on_path.option_path,)),
-    Door(owners.STREAM_WRITER, "options", "2.0.0", (on_path.options_paths,)),
-    *doors(owners.DELTA_TABLE, {"forPath": "0.4", "isDeltaTable": "0.4"}, on_path.written_paths),
-    Door(owners.DELTA_TABLE, "forName", "0.7", (made.of_name,)),
+    *doors(owners.BATCH_WRITER, {"save": "1.4.0", **_FILES}, refuse_write, note_call, on_path.map_written_paths),
+    Door(owners.BATCH_WRITER, "jdbc", "1.4.0", (refuse_write, note_call)),
+    Door(owners.BATCH_WRITER, "saveAsTable", "1.4.0", (refuse_write, note_call, written.save_by_name)),
+    Door(owners.BATCH_WRITER, "insertInto", "1.4.0", (refuse_write, note_call, written.name_inserted_table)),
+    Door(owners.BATCH_WRITER, "format", "1.4.0", (read.remember_arguments,)),
+    Door(owners.BATCH_WRITER, "option", "1.5.0", (on_path.map_option,)),
+    Door(owners.BATCH_WRITER, "options", "1.4.0", (on_path.map_options,)),
+    *doors(owners.TABLE_WRITER, WRITING[owners.TABLE_WRITER], refuse_write, note_call),
+    Door(owners.TABLE_WRITER, "option", "3.1.0", (on_path.map_option,)),
+    Door(owners.TABLE_WRITER, "options", "3.1.0", (on_path.map_options,)),
+    Door(owners.STREAM_WRITER, "start", "2.0.0", (refuse_write, note_call, on_path.check_started_paths, on_path.map_written_paths)),
+    Door(owners.STREAM_WRITER, "toTable", "3.1.0", (refuse_write, note_call, on_path.check_started_paths)),
+    Door(owners.STREAM_WRITER, "option", "2.0.0", (on_path.map_option,)),
+    Door(owners.STREAM_WRITER, "options", "2.0.0", (on_path.map_options,)),
+    *doors(owners.DELTA_TABLE, {"forPath": "0.4", "isDeltaTable": "0.4"}, on_path.map_written_paths),
+    Door(owners.DELTA_TABLE, "forName", "0.7", (written.open_delta_table,)),
     # data frames
-    Door(owners.FRAME, "selectExpr", "1.3.0", (inferred, subqueries, functions, text_paths)),
-    Door(owners.FRAME, "filter", "1.3.0", (subqueries, functions, text_paths)),  # `where` calls it
-    Door(owners.FRAME, "writeTo", "3.1.0", (made.created,)),
-    Door(owners.FRAME, "mergeInto", "4.0.0", (made.merged,)),
-    *doors(owners.FRAME, WRITING[owners.FRAME], refused, noted),
-    *doors(owners.FRAME, ASKING, reported, noted),
-    Door(owners.GROUPED, "pivot", "1.6.0", (reported,)),
-    *doors(owners.GROUPED, _GROUPINGS, own_columns),
+    Door(owners.FRAME, "selectExpr", "1.3.0", (infer_json_schemas, resolve_subqueries, register_functions, convert_text_paths)),
+    Door(owners.FRAME, "filter", "1.3.0", (resolve_subqueries, register_functions, convert_text_paths)),  # `where` calls it
+    Door(owners.FRAME, "writeTo", "3.1.0", (written.name_created_table,)),
+    Door(owners.FRAME, "mergeInto", "4.0.0", (written.name_merged_table,)),
+    *doors(owners.FRAME, WRITING[owners.FRAME], refuse_write, note_call),
+    *doors(owners.FRAME, ASKING, report_action, note_call),
+    Door(owners.GROUPED, "pivot", "1.6.0", (report_action,)),
+    *doors(owners.GROUPED, _GROUPINGS, give_own_columns),
     # functions
     *(
         door
         for owner in (owners.FUNCTIONS, owners.BUILTIN)
         for door in (
-            Door(owner, "expr", "1.5.0", (inferred, subqueries, functions, text_paths)),
+            Door(owner, "expr", "1.5.0", (infer_json_schemas, resolve_subqueries, register_functions, convert_text_paths)),
             Door(owner, "from_json", "2.1.0", (from_json,)),
-            *doors(owner, _CURRENT, current.named),
+            *doors(owner, _CURRENT, catalog.use_current_names),
         )
     ),
     # the session catalog
-    Door(owners.CATALOG, "tableExists", "3.3.0", (read.exists,)),
-    Door(owners.CATALOG, "currentCatalog", "3.4.0", (current.answered,)),
-    Door(owners.CATALOG, "currentDatabase", "2.0.0", (current.answered,)),
-    Door(owners.CATALOG, "listTables", "2.0.0", (listing.list_tables,)),
-    Door(owners.CATALOG, "listDatabases", "2.0.0", (listing.list_databases,)),
-    Door(owners.CATALOG, "listCatalogs", "3.4.0", (listing.list_catalogs,)),
-    Door(owners.CATALOG, "databaseExists", "3.3.0", (listing.database_exists,)),
+    Door(owners.CATALOG, "tableExists", "3.3.0", (read.table_exists,)),
+    Door(owners.CATALOG, "currentCatalog", "3.4.0", (catalog.answer_current_name,)),
+    Door(owners.CATALOG, "currentDatabase", "2.0.0", (catalog.answer_current_name,)),
+    Door(owners.CATALOG, "listTables", "2.0.0", (catalog.list_tables,)),
+    Door(owners.CATALOG, "listDatabases", "2.0.0", (catalog.list_databases,)),
+    Door(owners.CATALOG, "listCatalogs", "3.4.0", (catalog.list_catalogs,)),
+    Door(owners.CATALOG, "databaseExists", "3.3.0", (catalog.database_exists,)),
 )
 """Methods and functions of pyspark and Delta while an update runs."""
 

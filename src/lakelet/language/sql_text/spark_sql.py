@@ -1,8 +1,9 @@
-"""The colon of Databricks SQL: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter (SQ-7, SQ-8).
+"""SQL text of Databricks as text that Spark takes: paths into JSON text, parameters, options without a value (SQ-7, SQ-8).
 
-Spark knows the first on VARIANT only, so that a query over text is rewritten with `get_json_object`. Everything stays in its line.
-Names are found whatever their case, as on Databricks; those in brackets only as they are. A field that is there as it is written costs
-nothing more; the keys of the text are looked through only where it is not, and the text has the name at all.
+The colon has two meanings: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter. Spark knows the first on VARIANT only, so
+that a query over text is rewritten with `get_json_object`. Everything stays in its line. Names are found whatever their case, as on
+Databricks; those in brackets only as they are. A field that is there as it is written costs nothing more; the keys of the text are searched
+only where it is not, and the text has the name at all.
 """
 
 from __future__ import annotations
@@ -10,10 +11,50 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lakelet.base.names import quoted
-from lakelet.language.sql_text.tokens import OpenToken, Token, edited, literal, tokens
+from lakelet.language.sql_text.tokens import OpenToken, Token, edited, literal, may_have, plain_tokens, tokens
+
+_SWITCH_OPTION = "SKIPCHANGECOMMITS"
+_MAY_BE_PATH = re.compile(r"(?<!:):(?!:)\s*(?:[^\W\d]|\d+[^\W\d]|[`\['\"])")  # also in strings; no time of day
+
+
+_WRITTEN_TEXT = "lakelet_written"
+
+
+def note_written(column: object, text: str) -> None:
+    """Keep the text of `F.expr(text)` with its column, if it may be a path into JSON text, which the column itself cannot be."""
+    if _MAY_BE_PATH.search(text):
+        vars(column)[_WRITTEN_TEXT] = text
+
+
+def written_text(condition: Any) -> str | None:
+    """The text of a condition: as given, or of a column that `note_written` noted; None for any other column."""
+    found = condition if isinstance(condition, str) else getattr(condition, "__dict__", {}).get(_WRITTEN_TEXT)
+    return None if found is None else str(found)
+
+
+def in_words_of_spark(text: str) -> str:
+    """Return SQL text with each path into JSON (`raw:a.b`) as the call that Spark has for it; other text comes back unchanged."""
+    return json_paths(text) if _MAY_BE_PATH.search(text) else text
+
+
+def with_values(text: str) -> str:
+    """Return SQL text with the value of each option that may go without: `STREAM t WITH (SKIPCHANGECOMMITS)` means `= TRUE`."""
+    if not may_have(text, [_SWITCH_OPTION]):
+        return text
+    found = plain_tokens(text)
+    bare = [
+        token.stop
+        for before, token, after in zip(found, found[1:], found[2:], strict=False)
+        if token.upper == _SWITCH_OPTION and before.upper in ("(", ",") and after.upper in (")", ",")
+    ]
+    return edited(text, [(at, at, " = TRUE") for at in bare])
+
+
+# ----------------------------------------------------------------------------------------------------------- the colon
+
 
 _PLAIN = re.compile(r"\w+")
 _WRITTEN_ONE_WAY = re.compile(r"[ !#-.0-\[\]-~]*")
@@ -48,7 +89,7 @@ _CLAUSES = (
 _BEFORE_PARAMETERS = _KEYWORDS.union(_CLAUSES)
 
 
-class _Step(NamedTuple):
+class _PathStep(NamedTuple):
     """One step of a path, in the form of Spark's function. `name`: of a field that is found whatever its case, as it is written."""
 
     text: str
@@ -60,13 +101,13 @@ _BASE = "\0"
 
 
 @dataclass(frozen=True)
-class _Path:
+class _JsonPath:
     """`base:path`: where the base begins, where colon and path stand, the steps of the path, and the last name in it."""
 
     base: int
     colon: int
     stop: int
-    steps: tuple[_Step, ...]
+    steps: tuple[_PathStep, ...]
     name: str
 
     @property
@@ -84,19 +125,19 @@ class _Path:
             if step.name is None:
                 rest += step.text
                 continue
-            inner, rest = _field(_at(inner, rest), step.name), ""
-        other = _at(inner, rest)
+            inner, rest = _value_of_field(_value_at_path(inner, rest), step.name), ""
+        other = _value_at_path(inner, rest)
         if _WRITTEN_ONE_WAY.fullmatch(names[-1]):
             search = literal(f'"{names[-1].lower()}"')
             other = f"CASE WHEN contains(lower({document}), {search}) THEN {other} END"
         return f"coalesce({found}, {other})"
 
 
-def _at(document: str, path: str) -> str:
+def _value_at_path(document: str, path: str) -> str:
     return f"get_json_object({document}, {literal('$' + path)})" if path else document
 
 
-def _field(document: str, name: str) -> str:
+def _value_of_field(document: str, name: str) -> str:
     """SQL for the field of an object that has this name, else for the first one that has it in another case; NULL where there is none."""
     written = f"filter(json_object_keys(j), k -> k = {literal(name)})"
     key = f"get(concat({written}, filter(json_object_keys(j), k -> lower(k) = {literal(name.lower())})), 0)"
@@ -113,12 +154,12 @@ def json_paths(text: str) -> str:
         return text
     edits: list[tuple[int, int, str]] = []
     done = 0
-    for at, item in _colons(words):
-        found = _path(words, at) if words[at].start >= done else None
+    for at, item in _path_colons(words):
+        found = _path_at(words, at) if words[at].start >= done else None
         if found is None:
             continue
         done = found.stop
-        before, after = _around(text, words, found)
+        before, after = _call_around(text, words, found)
         edits.append((words[found.base].start, words[found.base].start, before))
         breaks = "\n" * text.count("\n", words[found.colon].start, found.stop)
         edits.append((words[found.colon].start, found.stop, breaks + after))
@@ -127,7 +168,7 @@ def json_paths(text: str) -> str:
     return edited(text, edits)
 
 
-def _around(text: str, words: Sequence[Token], path: _Path) -> tuple[str, str]:
+def _call_around(text: str, words: Sequence[Token], path: _JsonPath) -> tuple[str, str]:
     """What goes before and after the base of a path. Only a name may be said twice."""
     base = words[path.base : path.colon]
     written = text[base[0].start : base[-1].stop]
@@ -144,7 +185,7 @@ def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tup
         return text, ()
     words = tokens(text)
     edits = []
-    for at, _ in _colons(words):
+    for at, _ in _path_colons(words):
         after = words[at + 1] if at + 1 < len(words) else None
         is_parameter = after is not None and after.is_name and after.kind == "word" and after.start == words[at].stop
         if is_parameter and after is not None and not _ends_value(words, at):
@@ -156,7 +197,7 @@ def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tup
     return edited(text, edits), tuple(anchors) if edits else ()
 
 
-def _colons(words: Sequence[Token]) -> Iterator[tuple[int, bool]]:
+def _path_colons(words: Sequence[Token]) -> Iterator[tuple[int, bool]]:
     """The positions of single colons outside of types, and whether each stands in a list after SELECT."""
     lists, types = [False], 0
     for at, word in enumerate(words):
@@ -183,24 +224,24 @@ def _ends_value(words: Sequence[Token], at: int) -> bool:
     return before.upper in (")", "]") or (before.is_name and (before.kind == "name" or before.upper not in not_values))
 
 
-def _path(words: Sequence[Token], at: int) -> _Path | None:
+def _path_at(words: Sequence[Token], at: int) -> _JsonPath | None:
     if not _ends_value(words, at):
         return None
-    steps: list[_Step] = []
+    steps: list[_PathStep] = []
     name, position = "", at + 1
     while position < len(words):
         word = words[position]
         if position == at + 1 and word.is_name:
-            steps.append(_named(word.value, found=not any(step.text == "[*]" for step in steps)))
+            steps.append(_field_step(word.value, found=not any(step.text == "[*]" for step in steps)))
             name, position = word.value, position + 1
         elif word.upper in (".", ":") and position + 1 < len(words) and words[position + 1].is_name:
             name = words[position + 1].value
-            steps.append(_named(name, found=not any(step.text == "[*]" for step in steps)))
+            steps.append(_field_step(name, found=not any(step.text == "[*]" for step in steps)))
             position += 2
         elif word.upper == "[" and position + 2 < len(words) and words[position + 2].upper == "]":
             inside = words[position + 1]
             name = inside.value if inside.kind == "string" else name
-            steps.append(_Step(_step(inside.value) if inside.kind == "string" else f"[{inside.value}]"))
+            steps.append(_PathStep(_step_text(inside.value) if inside.kind == "string" else f"[{inside.value}]"))
             position += 3
         elif word.upper == ":" and steps and position + 1 < len(words) and words[position + 1].upper == "[":
             position += 1  # `a:b:[0]` is `a:b[0]`
@@ -208,25 +249,25 @@ def _path(words: Sequence[Token], at: int) -> _Path | None:
             break
     if not steps:
         return None
-    return _Path(_base(words, at), at, words[position - 1].stop, tuple(steps), name)
+    return _JsonPath(_first_word_of_value(words, at), at, words[position - 1].stop, tuple(steps), name)
 
 
-def _named(name: str, *, found: bool) -> _Step:
+def _field_step(name: str, *, found: bool) -> _PathStep:
     """A step to a field. `found`: whatever its case; not behind `[*]`, where each element has keys of its own."""
-    return _Step(_step(name), name if found and name.lower() != name.upper() else None)
+    return _PathStep(_step_text(name), name if found and name.lower() != name.upper() else None)
 
 
-def _step(name: str) -> str:
+def _step_text(name: str) -> str:
     return f".{name}" if _PLAIN.fullmatch(name) else f"['{name}']"
 
 
-def _base(words: Sequence[Token], at: int) -> int:
+def _first_word_of_value(words: Sequence[Token], at: int) -> int:
     """The first word of the value that ends before `at`: a dotted name, a call, an index, something in parentheses; with a cast (`::`)."""
     position = at - 1
     while True:
         closing = words[position].upper
         if closing in _OPENING:
-            position = _opening(words, position)
+            position = _opening_bracket(words, position)
             before = words[position - 1] if position else None
             index = closing == "]" and before is not None
             call = before is not None and before.is_name and before.upper not in _KEYWORDS and before.stop == words[position].start
@@ -239,7 +280,7 @@ def _base(words: Sequence[Token], at: int) -> int:
         return position
 
 
-def _opening(words: Sequence[Token], position: int) -> int:
+def _opening_bracket(words: Sequence[Token], position: int) -> int:
     depth = 0
     for at in range(position, -1, -1):
         depth += 1 if words[at].upper in _OPENING else -1 if words[at].upper in _OPENING.values() else 0
@@ -248,7 +289,7 @@ def _opening(words: Sequence[Token], position: int) -> int:
     return 0
 
 
-def _item_end(words: Sequence[Token], path: _Path) -> int | None:
+def _item_end(words: Sequence[Token], path: _JsonPath) -> int | None:
     """Where the name of a column can be put: the path, with a cast or without, is all of an item of a list after SELECT."""
     before = words[path.base - 1].upper if path.base else ""
     if before not in ("SELECT", "DISTINCT", "ALL", ","):

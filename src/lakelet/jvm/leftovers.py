@@ -13,7 +13,7 @@ _OF_DEFAULTS = "-default.xml"
 
 
 @dataclass
-class Remains:
+class Leftovers:
     """Of one Spark process, seen from the session that owns it. A process that does not answer is one to end.
 
     `of` notes how the process is before any code of a pipeline runs in it; `unlike` compares before each command, and notes what is
@@ -29,7 +29,7 @@ class Remains:
     _warehouse: str = ""
 
     @classmethod
-    def of(cls, session: Any) -> Remains:
+    def of(cls, session: Any) -> Leftovers:
         found = cls(session)
         session._jsparkSession.sharedState()  # sets where the warehouse is
         found._context_before = found._of_context()
@@ -134,4 +134,4 @@ class Remains:
         return False
 
 
-__all__ = ["Remains"]
+__all__ = ["Leftovers"]

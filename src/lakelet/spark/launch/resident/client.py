@@ -1,4 +1,4 @@
-"""The command's side: takes the Java process of a resident session instead of starting one."""
+"""The client of a warm session: a command takes the Java process of a `lakelet watch` instead of starting one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,20 @@ from typing import TYPE_CHECKING, Any
 from lakelet.jvm.processes import answers, attached, leave_process
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import RECORD_CLASSES
-from lakelet.spark.launch.resident.identity import NO_SESSION, PER_SESSION, Machine, of_command
-from lakelet.spark.launch.resident.offers import GIVEN_BACK, Lent, Refused, Request, connected, read_offer, receive, send
+from lakelet.spark.launch.resident.protocol import (
+    FINISHED,
+    NO_SESSION,
+    PER_SESSION,
+    Machine,
+    SessionAccess,
+    SessionRefusal,
+    SessionRequest,
+    command_facts,
+    connected,
+    read_address,
+    receive,
+    send,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +41,7 @@ _COMMAND = "LAKELET_SESSION_COMMAND"
 
 
 @dataclass
-class Borrower:
+class SessionClient:
     """A command that may use a resident session.
 
     Args:
@@ -40,67 +52,70 @@ class Borrower:
     _connection: socket.socket | None = field(default=None, init=False)
     _context: Any = field(default=None, init=False)
 
-    def is_lost(self) -> bool:
-        """Whether a session was lent to this command, and its Java process does not answer any more."""
+    def has_lost_session(self) -> bool:
+        """Whether this command uses the session of a server whose Java process does not answer any more."""
         return self._context is not None and not answers(self._context)
 
     def session(self, command: Sequence[str], settings: Mapping[str, str]) -> SparkSession | None:
-        """A session in a lent Java process; None where there is none that fits.
+        """A session in the Java process of a server; None where there is none that fits.
 
         Args:
             command: with which Java would be started otherwise.
             settings: of the session that would be started.
         """
         if self._connection is not None:
-            self._leave()  # code has stopped the lent session: from here on this command has its own
+            self._leave_server_process()  # code has stopped the session: from here on this command has its own
             return None
         if any(os.environ.get(name) for name in (NO_SESSION, *_BY_ITSELF)):
             return None
-        offer = read_offer()
-        connection = connected(offer) if offer is not None else None
-        if offer is None or connection is None:
+        server = read_address()
+        connection = connected(server) if server is not None else None
+        if server is None or connection is None:
             return None
-        key = bytes.fromhex(offer.secret)
+        key = bytes.fromhex(server.secret)
         answer = None
         with suppress(OSError):
-            send(connection, Request(offer.secret, os.getpid(), {**Machine.here(command[0]).facts(key), **of_command(command, key)}))
+            send(
+                connection,
+                SessionRequest(server.secret, os.getpid(), {**Machine.here(command[0]).facts(key), **command_facts(command, key)}),
+            )
             answer = receive(connection)
-        if not isinstance(answer, Lent):
+        if not isinstance(answer, SessionAccess):
             connection.close()
-            if isinstance(answer, Refused) and answer.why:
+            if isinstance(answer, SessionRefusal) and answer.why:
                 self.note(f"The session of lakelet watch is not used: {answer.why}.")
             return None
-        return self._attached(connection, answer, settings)
+        return self._attach(connection, answer, settings)
 
-    def _leave(self) -> None:
-        """End the use of the lent process, which ends that process, and let pyspark start another one."""
+    def _leave_server_process(self) -> None:
+        """End the use of the server's process, which ends that process, and let pyspark start another one."""
         if self._connection is not None:
             self._connection.close()
         self._context = None
         leave_process()
 
-    def _attached(self, connection: socket.socket, lent: Lent, settings: Mapping[str, str]) -> SparkSession | None:
-        """Make this command's session in the lent process. From here on an end without `_give_back` ends that process."""
+    def _attach(self, connection: socket.socket, access: SessionAccess, settings: Mapping[str, str]) -> SparkSession | None:
+        """Make this command's session in the process of the server. From here on an end without `_report_end` ends that process."""
         from lakelet.jvm.errors import Py4JError
 
         own = {name: os.environ[name] for name in _INTERPRETERS}
         connection.settimeout(None)
         self._connection = connection
         try:
-            session = self._session_in(lent, settings)
+            session = self._session_in(access, settings)
         except (Py4JError, OSError):
-            self._leave()
+            self._leave_server_process()
             os.environ.update(own)
             self.note("The session of lakelet watch is not used: it does not answer.")
             return None
-        atexit.register(_give_back, os.getpid(), connection)
+        atexit.register(_report_end, os.getpid(), connection)
         return session
 
-    def _session_in(self, lent: Lent, settings: Mapping[str, str]) -> SparkSession:
+    def _session_in(self, access: SessionAccess, settings: Mapping[str, str]) -> SparkSession:
         from pyspark.sql import SparkSession
 
-        os.environ.update(dict.fromkeys(_INTERPRETERS, lent.python))
-        context = attached(lent.port, lent.secret, settings)
+        os.environ.update(dict.fromkeys(_INTERPRETERS, access.python))
+        context = attached(access.port, access.secret, settings)
         context.environment[_COMMAND] = f"{os.getpid()}-{os.urandom(4).hex()}"
         builder = SparkSession.builder
         for name in PER_SESSION & settings.keys():
@@ -112,33 +127,33 @@ class Borrower:
         return session
 
 
-def _give_back(process: int, connection: socket.socket) -> None:
-    """Tell the session that this command has ended in order. A process that is killed tells nothing, nor one whose threads go on."""
+def _report_end(process: int, connection: socket.socket) -> None:
+    """Report to the server that this command has ended in order. A process that is killed reports nothing, nor one whose threads go on."""
     going_on = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
     if os.getpid() == process and not going_on:
         with suppress(OSError):
-            connection.sendall(GIVEN_BACK)
+            connection.sendall(FINISHED)
             connection.close()
 
 
-_borrower: ContextVar[Borrower | None] = ContextVar("lakelet_borrower", default=None)
+_client: ContextVar[SessionClient | None] = ContextVar("lakelet_session_client", default=None)
 
 
 @contextmanager
-def borrowing(note: Callable[[str], None]) -> Iterator[Borrower]:
+def session_client(note: Callable[[str], None]) -> Iterator[SessionClient]:
     """In the block a session that would be started is taken from a resident one instead, where one fits."""
-    borrower = Borrower(note)
-    token = _borrower.set(borrower)
+    client = SessionClient(note)
+    token = _client.set(client)
     try:
-        yield borrower
+        yield client
     finally:
-        _borrower.reset(token)
+        _client.reset(token)
 
 
-def borrowed(command: Sequence[str], settings: Mapping[str, str]) -> SparkSession | None:
-    """`Borrower.session` inside of `borrowing`, else None."""
-    borrower = _borrower.get()
-    return borrower.session(command, settings) if borrower is not None else None
+def warm_session(command: Sequence[str], settings: Mapping[str, str]) -> SparkSession | None:
+    """`SessionClient.session` inside of `session_client`, else None."""
+    client = _client.get()
+    return client.session(command, settings) if client is not None else None
 
 
-__all__ = ["Borrower", "borrowed", "borrowing"]
+__all__ = ["SessionClient", "session_client", "warm_session"]
