@@ -94,8 +94,7 @@ class AutoLoaderSource:
 
         from lakelet.autoloader.discovery.listing import list_files
         from lakelet.autoloader.planning import filters_of
-        from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.state.offsets import batch_of
+        from lakelet.autoloader.state.ledger import Ledger, batch_of
 
         listing = list_files(self._spec.path, filters_of(self._options.reader))
         if self._nothing_new is not None and self._nothing_new[0] == committed and listing.found.equals(self._nothing_new[1]):
@@ -135,7 +134,7 @@ class AutoLoaderSource:
         """
 
         from lakelet.autoloader.metadata import hide_metadata, observe, without_left_out
-        from lakelet.autoloader.state.offsets import batch_of
+        from lakelet.autoloader.state.ledger import batch_of
 
         if self._state is None:
             raise LakeletError("INTERNAL", f"{self._spec.path}: a source without state cannot be read as a stream")
@@ -187,8 +186,7 @@ class AutoLoaderSource:
         Called when a flow is drained. Returns what was done, None when the options ask for nothing. Raises LakeletError or OSError when the
         state cannot be read or written; files that cannot be moved or deleted are reported in the result.
         """
-        from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.state.offsets import batch_of
+        from lakelet.autoloader.state.ledger import Ledger, batch_of
         from lakelet.autoloader.state.source_cleanup import clean_files
 
         if self._state is None or committed is None:

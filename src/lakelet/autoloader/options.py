@@ -391,7 +391,7 @@ def _bytes_of(value: str) -> int | None:
 
 
 def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) -> int | None:
-    from lakelet.autoloader.types.timestamps import timestamp_micros  # imports pyarrow
+    from lakelet.autoloader.types.text_values import timestamp_micros  # imports pyarrow
 
     value = group.get(name.lower())
     if value is None:

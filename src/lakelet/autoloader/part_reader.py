@@ -12,9 +12,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.discovery.files import UnreadableFile, files_for
 from lakelet.autoloader.discovery.partition_folders import folder_array, folder_value, folder_values, source_root
-from lakelet.autoloader.discovery.unreadable import UnreadableFile
 from lakelet.autoloader.discovery.versions import file_changed
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
 from lakelet.autoloader.formats.bad_bytes import explained
@@ -190,7 +189,7 @@ class PartReader:
         note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, uri)
         retry = self._spec.grows
         if retry and self._spec.evolve_here:
-            from lakelet.autoloader.alone import evolve_in_reader
+            from lakelet.autoloader.standalone import evolve_in_reader
 
             evolve_in_reader(self._spec, note)
         return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind, unit=self._unit)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SPEC_FORMAT = 2
 ADD, ADD_WIDEN, RESCUE, FAIL, NONE = "addNewColumns", "addNewColumnsWithTypeWidening", "rescue", "failOnNewColumns", "none"
 MODES = (ADD, ADD_WIDEN, RESCUE, FAIL, NONE)
+RAISE, IGNORE = "raise", "ignore"  # with RESCUE: what a reader does with a field that the schema does not know
 SPEC_OPTION = "lakelet.source"  # the one option a reader sees
 RESCUED_COLUMN = "_rescued_data"
 LOCATION_FILE = "schema_location"  # in a state folder: where the schema log lies, when cloudFiles.schemaLocation says so
@@ -125,6 +126,11 @@ class ReaderSpec:
     def stops_at_unknown(self) -> bool:
         """Whether a field that the schema does not know ends the query (FS-23)."""
         return self.mode in (ADD, ADD_WIDEN, FAIL)
+
+    @property
+    def unknown_fields(self) -> str:
+        """What readers do with a field that the schema does not know: RAISE, RESCUE or IGNORE (FS-23, FS-25)."""
+        return RAISE if self.stops_at_unknown else RESCUE if self.rescued_column else IGNORE
 
     def is_on(self, switch: str) -> bool:
         """Whether a switch is on (`settings`)."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pyspark.sql import SparkSession
 
 from lakelet.autoloader.discovery.versions import is_change
-from lakelet.autoloader.state.offsets import is_offset
+from lakelet.autoloader.state.ledger import is_offset
 from lakelet.autoloader.types.growth import texts_of
 from lakelet.base import sentences
 from lakelet.flows.context import FlowRun, RunReader

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.schema.schema_log import SchemaLog, SchemaLogVersion
+from lakelet.autoloader.schema.source_schema import SchemaLog, SchemaLogVersion
 from lakelet.autoloader.spec import LOCATION_FILE
 from lakelet.autoloader.state.reads import noted
 from lakelet.base.errors import LakeletError

@@ -14,9 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
 from lakelet.autoloader.formats.json.inference import Typing
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import Syntax
 from lakelet.autoloader.formats.json.values import DatetimeFormats
+from lakelet.autoloader.spec import IGNORE, RAISE, RESCUE
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(

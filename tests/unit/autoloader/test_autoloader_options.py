@@ -12,7 +12,7 @@ from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.formats.json.inference import Array, Struct, to_spark
-from lakelet.autoloader.formats.lines import splittable
+from lakelet.autoloader.formats.text_blocks import splittable
 from lakelet.autoloader.options import Options, parse_options
 from lakelet.autoloader.planning import pack
 from lakelet.autoloader.schema.hints import apply_hints, parse_hints

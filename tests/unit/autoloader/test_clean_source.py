@@ -13,10 +13,9 @@ from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.state.archive import Archive
 from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, seconds
 from lakelet.autoloader.state.file_states import STATES, states
-from lakelet.autoloader.state.ledger import SKIPPED, Ledger
+from lakelet.autoloader.state.ledger import SKIPPED, Archive, Ledger
 from lakelet.autoloader.state.source_cleanup import Cleaned, clean_files
 from lakelet.base.errors import LakeletError
 

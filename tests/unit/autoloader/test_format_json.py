@@ -19,7 +19,7 @@ from lakelet.autoloader.formats.json.records import records_in
 from lakelet.autoloader.formats.json.text import Syntax
 from lakelet.autoloader.schema.hints import parse_hints
 from lakelet.autoloader.spec import PASSED_OVER, UNRESCUED
-from lakelet.autoloader.types.timestamps import timestamp_micros
+from lakelet.autoloader.types.text_values import timestamp_micros
 from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]

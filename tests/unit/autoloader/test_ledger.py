@@ -17,8 +17,7 @@ from lakelet.autoloader.discovery.listing import LISTING
 from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.planning import Planner
 from lakelet.autoloader.spec import ReaderSpec
-from lakelet.autoloader.state.ledger import Ledger, Limits, take
-from lakelet.autoloader.state.offsets import batch_of, offset_of
+from lakelet.autoloader.state.ledger import Ledger, Limits, batch_of, offset_of, take
 from lakelet.base.errors import LakeletError
 
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakelet.autoloader.discovery.listing import LISTING
-from lakelet.autoloader.state.archive import Archive
 from lakelet.autoloader.state.file_states import states
-from lakelet.autoloader.state.ledger import Ledger
+from lakelet.autoloader.state.ledger import Archive, Ledger
 from lakelet.autoloader.state.reads import SourceReads, note, noted
 from lakelet.autoloader.state.same_names import SameNames, same_names
 from lakelet.base.errors import LakeletError

@@ -17,10 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.autoloader.discovery.files import Files, files_for
+from lakelet.autoloader.discovery.files import Files, Scan, files_for, unreadable
 from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, is_pattern, name_pattern
-from lakelet.autoloader.discovery.scan import Scan
-from lakelet.autoloader.discovery.unreadable import unreadable
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted
 

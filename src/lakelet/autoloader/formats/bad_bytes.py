@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.formats.charsets import charset, shown_codec, wide_codec
-from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream
-from lakelet.autoloader.formats.values import is_utf8 as has_utf8
+from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream
 from lakelet.autoloader.spec import NONE, PASSED_OVER, FilePart
+from lakelet.autoloader.types.text_values import is_utf8 as has_utf8
 
 if TYPE_CHECKING:
     from lakelet.autoloader.formats.base import Format

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.discovery.files import unreadable
 from lakelet.base.errors import LakeletError
 
 _PIECE = 1 << 20

@@ -98,7 +98,7 @@ def date_pattern(name: str) -> Option:
     """A Java date-time pattern that `java_patterns` can honour; None: Spark's own rules."""
 
     def read(value: str) -> str:
-        from lakelet.autoloader.types.java_patterns import pattern_regex  # imports pyarrow
+        from lakelet.autoloader.types.text_values import pattern_regex  # imports pyarrow
 
         pattern_regex(value)
         return value

@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
-from lakelet.autoloader.state.archive import ARCHIVED, Archive
-from lakelet.autoloader.state.ledger import SKIPPED, Ledger
-from lakelet.autoloader.state.offsets import batch_of
+from lakelet.autoloader.state.ledger import ARCHIVED, SKIPPED, Archive, Ledger, batch_of
 
 _EVERYTHING = 1 << 62
 _TIMESTAMP = pa.timestamp("us", "UTC")

@@ -1,12 +1,15 @@
 """Which files were planned in which batch: survives a crash between plan and commit (AL-15).
 
-A batch is one Arrow file, written atomically before Spark gets its offset. Spark logs the offset; a batch number above the offset that
-Spark starts from was never logged and may be planned again. Older batches are compacted into one file at times. The files are read piece
-by piece and never as one Python object per path, so that a million entries cost little memory. `commit()` of the source is not needed.
+A batch is one Arrow file, written atomically before Spark gets its offset, which is the number of the batch. Spark logs the offset; a batch
+number above the offset that Spark starts from was never logged and may be planned again. Older batches are compacted into one file at
+times. The files are read piece by piece and never as one Python object per path, so that a million entries cost little memory. `commit()`
+of the source is not needed. `Archive` notes in the same folder which files were moved or deleted after they were read (AL-25, AL-28).
 """
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,11 +20,94 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.state.ledger_files import ENTRIES, pieces, to_bytes
-from lakelet.autoloader.state.reads import noted
-from lakelet.base.errors import LakeletError
+from lakelet.autoloader.discovery.listing import LISTING
+from lakelet.autoloader.state.reads import moved_paths, noted
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.files.moves import Move
+
+OFFSET_FORMAT = 1
+
+NO_OFFSET = "is not an offset of Auto Loader"
+"""Part of the text of an error for a checkpoint whose source was another one before."""
+
+
+def offset_of(batch: int) -> dict[str, int]:
+    """The offset that Spark logs after planning `batch`; -1 means nothing was planned."""
+    return {"v": OFFSET_FORMAT, "batch": batch}
+
+
+def batch_of(offset: dict[str, Any] | str | None) -> int:
+    """The batch number in an offset. Raises FORMAT_UNKNOWN or CF_STATE_DAMAGED."""
+    if offset is None:
+        return -1
+    try:
+        fields = json.loads(offset) if isinstance(offset, str) else offset
+        version, batch = int(fields["v"]), int(fields["batch"])
+    except (ValueError, KeyError, TypeError):
+        raise LakeletError("CF_STATE_DAMAGED", f"{offset!r} {NO_OFFSET}", todo="Do a full refresh.") from None
+    if version != OFFSET_FORMAT:
+        raise unknown_format("an offset", version, OFFSET_FORMAT)
+    return batch
+
+
+def is_offset(line: str) -> bool:
+    """Whether a line of Spark's offset log is an offset of Auto Loader."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and set(fields) == {"v", "batch"}
+
+
+FORMAT = 3
+_FORMAT_KEY = b"lakelet.ledger.format"
+_MOVES_KEY = b"lakelet.ledger.moves"
+_PIECE_ROWS = 1 << 16
+ENTRIES = pa.schema(
+    [
+        ("batch", pa.int64()),
+        *LISTING,
+        ("discovered", pa.int64()),  # times in microseconds since 1970: when a listing found the file,
+        ("planned", pa.int64()),  # when its batch was planned,
+        ("committed", pa.int64()),  # a time at which that batch is known to have been committed
+    ]
+)
+
+
+def to_bytes(parts: Iterable[Any], schema: Any = ENTRIES, moves: int = 0) -> bytes:
+    """Tables or record batches as one file. `moves`: how many moves of the source's files are known."""
+    marked = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode(), _MOVES_KEY: str(moves).encode()})
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, marked, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for part in parts:
+            table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+            writer.write_table(table.cast(marked), max_chunksize=_PIECE_ROWS)
+    return sink.getvalue()
+
+
+def pieces(content: bytes, folder: str, schema: Any = ENTRIES, moves: Sequence[Move] = ()) -> Iterator[Any]:
+    """The record batches of a file, with paths as they are after all moves.
+
+    Raises CF_STATE_DAMAGED, FORMAT_UNKNOWN.
+    """
+    try:
+        with pa.ipc.open_file(pa.BufferReader(content)) as reader:
+            metadata = reader.schema.metadata or {}
+            found, made = int(metadata.get(_FORMAT_KEY, b"0")), int(metadata.get(_MOVES_KEY, b"0"))
+            if found != FORMAT:
+                raise unknown_format(f"the ledger {folder}", found, FORMAT)
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number)
+                yield _moved(pa.RecordBatch.from_arrays([batch.column(f.name) for f in schema], schema=schema), moves[made:])
+    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        raise LakeletError("CF_STATE_DAMAGED", f"a file of the ledger {folder} cannot be read", why=str(error)) from None
+
+
+def _moved(piece: Any, moves: Sequence[Move]) -> Any:
+    at = piece.schema.names.index("path")
+    return piece.set_column(at, piece.schema.field(at), moved_paths(piece["path"], moves)) if moves else piece
+
 
 _BATCH_FILE = re.compile(r"(\d{10})\.arrow")
 _COMPACT_FILE = re.compile(r"compact-(\d{10})\.arrow")
@@ -239,3 +325,42 @@ def take(rows: Any, limits: Limits) -> Any:
         below = pc.sum(pc.less(sums, limits.bytes)).as_py() or 0
         count = min(count, below + 1)
     return rows.slice(0, count)
+
+
+ARCHIVED = pa.schema([("path", pa.string()), ("mode", pa.string()), ("archived", pa.int64()), ("location", pa.string())])
+"""mode: MOVE, DELETE, or NULL for a file that another process removed. archived: microseconds since 1970."""
+_FILE = re.compile(r"archived-(\d{10})\.arrow")
+_MERGE_AT = 32
+
+
+class Archive:
+    """What was done with files that a ledger knows."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def entries(self) -> Iterator[Any]:
+        """Record batches of ARCHIVED; after a crash a path may appear twice with the same facts."""
+        for number in self._numbers():
+            content = self._ledger.files.read(self._path(number))
+            yield from pieces(content, self._ledger.folder, ARCHIVED, self._ledger.moves)
+
+    def add(self, rows: Sequence[tuple[str, str | None, int, str | None]]) -> None:
+        """Record (path, mode, time, location) of some files."""
+        if not rows:
+            return
+        numbers = self._numbers()
+        number = max(numbers, default=-1) + 1
+        added = pa.table([pa.array(column, f.type) for column, f in zip(zip(*rows, strict=True), ARCHIVED, strict=True)], schema=ARCHIVED)
+        merge = len(numbers) >= _MERGE_AT
+        content = to_bytes([*self.entries(), added] if merge else [added], ARCHIVED, len(self._ledger.moves))
+        self._ledger.files.write(self._path(number), content)
+        for old in numbers if merge else ():
+            self._ledger.files.remove(self._path(old))
+
+    def _numbers(self) -> list[int]:
+        found = (_FILE.fullmatch(name) for name in self._ledger.files.names(self._ledger.folder))
+        return [int(match[1]) for match in found if match]
+
+    def _path(self, number: int) -> str:
+        return f"{self._ledger.folder}/archived-{number:010d}.arrow"

@@ -16,10 +16,8 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import Files, files_for
 from lakelet.autoloader.discovery.partition_folders import source_root
-from lakelet.autoloader.state.archive import Archive
 from lakelet.autoloader.state.cleanup_options import MOVE, CleanSource
-from lakelet.autoloader.state.ledger import Ledger, now, without
-from lakelet.autoloader.state.ledger_files import ENTRIES
+from lakelet.autoloader.state.ledger import ENTRIES, Archive, Ledger, now, without
 
 _AT_ONCE = 500
 _SHOWN = 5

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, JsonRow, RowReader, RowRules, UnknownMembers
+from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, UnknownMembers
 from lakelet.autoloader.formats.json.values import DatetimeFormats
-from lakelet.autoloader.formats.lines import has_lone_cr
-from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_column, timestamp_column
+from lakelet.autoloader.formats.text_blocks import has_lone_cr
+from lakelet.autoloader.spec import IGNORE, RAISE
+from lakelet.autoloader.types.text_values import ARROW_TIMESTAMP, date_column, parsed_column, timestamp_column
 
 _NESTED = re.compile(rb'":\s*[\[{]')
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
@@ -195,7 +196,7 @@ def _moments(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[
     if name == "timestamp":
         if datetime_formats.timestamp is None:
             return timestamp_column(array, datetime_formats.zone)
-        return parsed_column(array, lru_cache(maxsize=65536)(datetime_formats.timestamps()), pa.int64(), TIMESTAMP)
+        return parsed_column(array, lru_cache(maxsize=65536)(datetime_formats.timestamps()), pa.int64(), ARROW_TIMESTAMP)
     if datetime_formats.date is None:
         return date_column(array)
     return parsed_column(array, datetime_formats.dates(), pa.int32(), pa.date32())

@@ -25,7 +25,7 @@ from lakelet.autoloader.formats.json.parse import BlockParser
 from lakelet.autoloader.formats.json.records import RecordLayout, document, separated
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
 from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, objects_of, records_of
-from lakelet.autoloader.formats.lines import has_lone_cr, read_blocks
+from lakelet.autoloader.formats.text_blocks import has_lone_cr, read_blocks
 from lakelet.autoloader.types.growth import grow
 
 

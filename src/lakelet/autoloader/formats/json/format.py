@@ -12,12 +12,11 @@ from lakelet.autoloader.formats.charsets import charset
 from lakelet.autoloader.formats.json.blocks import BlockReader
 from lakelet.autoloader.formats.json.file_inference import FileInference
 from lakelet.autoloader.formats.json.inference import Typing
-from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader
+from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader, JsonVariantReader
 from lakelet.autoloader.formats.json.records import RecordLayout
 from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import BrokenText, Syntax, first_value, records_of
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
-from lakelet.autoloader.formats.json.variant import JsonVariantReader
 from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, text, word
 from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 from lakelet.base.errors import LakeletError

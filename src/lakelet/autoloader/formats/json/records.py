@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from json.decoder import JSONDecodeError
 from typing import Any
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks, wide_codec
 from lakelet.autoloader.formats.json.text import BrokenText, Scanner, Syntax, parse_prefix
-from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream, splittable
-from lakelet.autoloader.formats.values import is_utf8 as has_utf8
+from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream, splittable
+from lakelet.autoloader.types.text_values import is_utf8 as has_utf8
 
 _scan: Any = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).scan_once  # type: ignore[attr-defined]
 

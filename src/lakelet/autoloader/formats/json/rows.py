@@ -36,12 +36,12 @@ from lakelet.autoloader.formats.json.text import (
     source_text,
 )  # fmt: skip
 from lakelet.autoloader.formats.json.values import DatetimeFormats, rounded_decimal, scalar
+from lakelet.autoloader.spec import IGNORE, RAISE, RESCUE
 from lakelet.autoloader.types.growth import is_hinted, wider
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import ReaderSpec
 
-RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
 Converter = Callable[[Node], tuple[Any, str | None]]  # value → (typed value, JSON text of what was rescued)
 
 
@@ -71,7 +71,7 @@ class RowRules:
     def of(cls, spec: ReaderSpec, ignored: frozenset[str], **of_format: Any) -> RowRules:
         """Return the row rules of a source (FS-23, FS-25); `of_format`: what only one format has."""
         return cls(
-            unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
+            unknown=spec.unknown_fields,
             rescue=spec.rescued_column is not None,
             case_sensitive=spec.case_sensitive,
             datetime_formats=DatetimeFormats.of(spec.time_zone, spec.format_options),

@@ -14,9 +14,17 @@ from decimal import Decimal
 from typing import Any
 
 from lakelet.autoloader.formats.json.text import Node, Num
-from lakelet.autoloader.formats.values import as_float, decimal_of
-from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
-from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
+from lakelet.autoloader.types.text_values import (
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    as_float,
+    compile_pattern,
+    date_days,
+    decimal_of,
+    timestamp_micros,
+    timestamp_ntz_micros,
+)
 
 Read = Callable[[Node], Any]
 

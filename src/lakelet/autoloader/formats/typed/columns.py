@@ -1,30 +1,85 @@
-"""Bringing the columns of a file that carries its own types to the source's columns (FF-20, FS-14, FS-29).
-
-Before a file is read, its own schema is compared with the wanted columns, and for every column, field, element and map value one thing is
-decided: the type is the same (read as whole arrays), narrower and allowed (cast), or different (NULL, and the value goes to the rescued
-column with the type it has in the file). So nothing is ever cast that could change a value.
-
-Rules of our own where the spec is silent, as for JSON: an array with an element that does not fit is rescued whole and keeps the elements
-that fit; NULLs are never rescued; inside maps nothing makes the schema grow.
-"""
+"""Single values of a file in the Arrow type of a column of the same, or of a wider, Spark type; others are reported."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lakelet.autoloader.formats.base import DataField
-from lakelet.autoloader.formats.typed.arrow_json import Texts, json_texts, quoted
-from lakelet.autoloader.formats.typed.leaves import taken, takes_whole
-from lakelet.autoloader.formats.typed.nested import entries_of, items_of, list_of, map_of, plain, plain_type, struct_of
+from lakelet.autoloader.formats.typed.arrow_arrays import (
+    Texts,
+    entries_of,
+    items_of,
+    json_texts,
+    list_of,
+    map_of,
+    plain,
+    plain_type,
+    quoted,
+    struct_of,
+)
 from lakelet.autoloader.formats.typed.schema import spark_type
+from lakelet.autoloader.spec import RAISE, RESCUE
 from lakelet.autoloader.types.growth import is_hinted, wider
 
-RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_MICROS = 1_000_000
+_LIMIT = (1 << 63) - 1
+
+
+def takes_whole(kind: Any) -> bool:
+    """Whether every value of a file type can be taken, by a plain cast."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return False
+    kind = plain_type(kind)
+    return not pa.types.is_timestamp(kind) or kind.unit == "us"
+
+
+def taken(array: Any, arrow: Any) -> tuple[Any, Any | None]:
+    """The values as `arrow`, and a mask of those that are NULL there because they do not fit; None when all fit."""
+    if isinstance(array.type, pa.UuidType):
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
+        return pa.array(texts, pa.string()), None
+    array = plain(array)
+    if array.type == arrow:
+        return array, None
+    if pa.types.is_timestamp(array.type):
+        return _moments(array, arrow)
+    if pa.types.is_duration(array.type):
+        array = array.cast(pa.int64())
+    return array.cast(arrow), None
+
+
+def _moments(array: Any, arrow: Any) -> tuple[Any, Any | None]:
+    """Microseconds. Nanoseconds that are not whole microseconds, and what is out of range, do not fit: cutting would change them."""
+    micros, misfits = _micros(array)
+    return micros.view(arrow), misfits
+
+
+def _micros(array: Any) -> tuple[Any, Any | None]:
+    numbers, per_second = array.view(pa.int64()), _PER_SECOND[array.type.unit]
+    if per_second == _MICROS:
+        return numbers, None
+    if per_second > _MICROS:
+        step = per_second // _MICROS
+        micros = pc.divide(numbers, step)
+        misfits = pc.not_equal(pc.multiply(micros, step), numbers)
+    else:
+        step = _MICROS // per_second
+        misfits = pc.or_(pc.greater(numbers, _LIMIT // step), pc.less(numbers, -(_LIMIT // step)))
+        micros = pc.multiply(pc.if_else(misfits, 0, numbers), step)
+    misfits = pc.fill_null(misfits, False)
+    if not pc.any(misfits).as_py():
+        return micros, None
+    return pc.if_else(misfits, pa.scalar(None, pa.int64()), micros), misfits
+
+
 FileField = tuple[str, Any]
 """(name, Arrow type) of one column of a file."""
 

@@ -15,7 +15,7 @@ from pyarrow import orc
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import flag
-from lakelet.autoloader.formats.typed.nested import with_leaves
+from lakelet.autoloader.formats.typed.arrow_arrays import with_leaves
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
 from lakelet.autoloader.formats.typed.rebase import CORRECTED, LEGACY, OldDates
 

@@ -16,7 +16,7 @@ from pyspark.sql import types as t
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import flag
-from lakelet.autoloader.formats.typed.nested import leaves_of, with_leaves
+from lakelet.autoloader.formats.typed.arrow_arrays import leaves_of, with_leaves
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
 from lakelet.autoloader.formats.typed.rebase import mode_of, rebase_option
 from lakelet.autoloader.formats.typed.schema import spark_type

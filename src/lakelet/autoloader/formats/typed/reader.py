@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
 from lakelet.autoloader.formats.options import Option, word
-from lakelet.autoloader.formats.typed.columns import IGNORE, RAISE, RESCUE, ExtraFields, RecordFields, TypedRules
+from lakelet.autoloader.formats.typed.columns import ExtraFields, RecordFields, TypedRules
 from lakelet.autoloader.formats.typed.rebase import OldDates, rebased
 from lakelet.autoloader.formats.typed.schema import inferred, schema_of, supported
 
@@ -125,7 +124,7 @@ class TypedReader(FormatReader):
     def _rules(self) -> TypedRules:
         spec = self.spec
         return TypedRules(
-            unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
+            unknown=spec.unknown_fields,
             rescue=spec.rescued_column is not None,
             case_sensitive=spec.case_sensitive,
             upcast=spec.widens or spec.format_options.get("typedupcast") == LOSSLESS,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.options import Option, word
-from lakelet.autoloader.formats.typed.nested import entries_of, items_of, list_of, map_of, plain, struct_of
+from lakelet.autoloader.formats.typed.arrow_arrays import entries_of, items_of, list_of, map_of, plain, struct_of
 
 LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
 _SWITCH = -141_427  # days from 1970-01-01 to 1582-10-15

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from lakelet.autoloader.formats.typed.nested import plain_type
+from lakelet.autoloader.formats.typed.arrow_arrays import plain_type
 from lakelet.autoloader.types.growth import grow, is_hinted, wider
 from lakelet.base.errors import LakeletError
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
 from lakelet.autoloader.formats.charsets import charset, text_chunks, with_lost_bytes
 from lakelet.autoloader.formats.json.blocks import UnknownInLine
@@ -19,8 +18,8 @@ from lakelet.autoloader.formats.json.readers import unknown_fields
 from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, UnknownMembers
 from lakelet.autoloader.formats.json.text import BrokenText, Obj
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
-from lakelet.autoloader.formats.lines import open_stream
 from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, ratio, text
+from lakelet.autoloader.formats.text_blocks import open_stream
 from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
 from lakelet.autoloader.formats.xml.types import Shaper, XmlTyping, xml_scalar
 from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
