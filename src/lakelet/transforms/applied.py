@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
+OneToOne = Callable[[DataFrame], DataFrame]
 
 SECRETS = frozenset({"key"})
 """Parameters whose values are never shown or recorded."""
