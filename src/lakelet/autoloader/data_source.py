@@ -26,7 +26,7 @@ from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined
 from lakelet.autoloader.planning import Planner, filters_of, spread
 from lakelet.autoloader.rounds import SourceRounds
-from lakelet.autoloader.schema.source_schema import SourceSchema, reader_spec
+from lakelet.autoloader.source_schema import SourceSchema, reader_spec
 from lakelet.autoloader.spec import ADD_WIDEN, NONE, RESCUE, SPEC_OPTION, ReaderSpec, SourceSpec
 from lakelet.autoloader.state.ledger import Limits, batch_of, offset_of
 from lakelet.base.errors import LakeletError

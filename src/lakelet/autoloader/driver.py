@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats.options import DROP
 from lakelet.autoloader.options import Options, parse_options
-from lakelet.autoloader.schema.source_schema import SourceSchema, hints_of, reader_spec
+from lakelet.autoloader.source_schema import SourceSchema, hints_of, reader_spec
 from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.jvm.frames import loaded
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.state.same_names import SameNames
     from lakelet.autoloader.state.source_cleanup import Cleaned
+    from lakelet.autoloader.state.source_moves import SameNames
     from lakelet.files.moves import Move
 
 
@@ -109,8 +109,7 @@ class AutoLoaderSource:
         """Compare the files that the source knows below the folder `old` with the others that it finds below `new`. Never writes."""
         from lakelet.autoloader.discovery.listing import list_files
         from lakelet.autoloader.planning import filters_of
-        from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.state.same_names import same_names
+        from lakelet.autoloader.state.ledger import Ledger, same_names
 
         ledger = Ledger(self._state or "", moves=moves)
         return same_names(ledger, list_files(self._spec.path, filters_of(self._options.reader)).found, old, new)
@@ -172,8 +171,8 @@ class AutoLoaderSource:
 
         Infers over the whole planned micro-batch that failed. Returns what changed, None when the failure is something else.
         """
+        from lakelet.autoloader.schema_growth import note_of
         from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.types.growth import note_of
 
         note = note_of(failure)
         if note is None or note.state != self._state:
@@ -225,7 +224,7 @@ def check_types(options: Options, spec: SourceSpec) -> None:
     """Raise NOT_SUPPORTED_YET for a declared or hinted column that the format cannot read."""
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.schema.hints import apply_hints
+    from lakelet.autoloader.schema_hints import apply_hints
 
     schema = spec.schema if spec.schema is not None else apply_hints(StructType([]), hints_of(options, spec.where))
     for name, kind in ((field.name, field.dataType) for field in schema.fields):

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
+from lakelet.autoloader.formats.base import UnknownFields
+from lakelet.autoloader.formats.json.blocks import BlockReader
 from lakelet.autoloader.formats.json.file_inference import RecordInference, schema_of
 from lakelet.autoloader.formats.json.format import JsonFormat, rules_of
 from lakelet.autoloader.formats.json.inference import Type
@@ -27,10 +28,10 @@ from lakelet.autoloader.formats.json.rows import JsonRow, RowRules, readable_sta
 from lakelet.autoloader.formats.json.text import BrokenText, first_value
 from lakelet.autoloader.formats.options import DROP, FAILFAST
 from lakelet.autoloader.options import Options, parse_options
-from lakelet.autoloader.schema.hints import apply_hints
-from lakelet.autoloader.schema.source_schema import SchemaLog, hints_of
+from lakelet.autoloader.schema_growth import grow
+from lakelet.autoloader.schema_hints import apply_hints
+from lakelet.autoloader.source_schema import SchemaLog, hints_of
 from lakelet.autoloader.spec import ADD, FAIL, IGNORE, NONE, RAISE, RESCUE, RESCUED_COLUMN, ReaderSpec, SchemaChange, SourceSpec
-from lakelet.autoloader.types.growth import grow
 from lakelet.base.errors import LakeletError, Location, nearest_names
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ KEY = "schemaLocationKey"
 MODES = (ADD, RESCUE, FAIL, NONE)
 _OURS = ("schemaHints", "schemaEvolutionMode")  # with the prefix they are options of Auto Loader
 _OF_READERS = ("rescuedDataColumn", "readerCaseSensitive", "timeZone", "columnNameOfCorruptRecord", "mode")
-_OF_FILES = ("multiLine", "lineSep", "encoding", "charset", "singleVariantColumn")
+_OF_FILES = ("multiLine", "lineSep", "encoding", "singleVariantColumn")
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,7 @@ class JsonTexts:
             return self._structs(len(texts), [], [], self._blocks), self._unknown(*split)
         try:
             return self._structs(len(texts), *split, self._blocks), None
-        except UnknownInLine as error:
+        except UnknownFields as error:
             if not (self.unlimited or self.spec.grows):
                 raise UnknownJsonFields(error.blob, self.key) from None
         return self._structs(len(texts), *split, self._keeping), self._unknown(*split)

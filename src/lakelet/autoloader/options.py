@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats import NAMES, Format, format_of
-from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
+from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_name, flag, number, read_options, text, word
 from lakelet.autoloader.settings import (
     PATH_IN_RESCUED,
     SAMPLE_BYTES,
@@ -45,52 +45,49 @@ def _size_text(value: str) -> int:
     return size
 
 
-CLOUD: Mapping[str, Option] = by_key(
-    [
-        text("format"),
-        text("schemaLocation"),
-        text("schemaHints"),
-        text("schemaEvolutionMode"),
-        flag("inferColumnTypes", False),
-        text("partitionColumns"),
-        flag("includeExistingFiles", True),
-        number("maxFilesPerTrigger", 1000, least=1),
-        Option("maxBytesPerTrigger", _size_text),
-        flag("allowOverwrites", False),
-        text("backfillInterval", notice=_LISTS),
-        *CLEAN_OPTIONS,
-        flag("useStrictGlobber", False),
-        flag("validateOptions", True),
-        word("useIncrementalListing", "auto", ("auto", "true", "false"), notice=_LISTS),
-        text("rescuedDataColumn"),
-        text("inferSchema", notice="it is not an option of Auto Loader; cloudFiles.inferColumnTypes is"),
-        flag("useNotifications", False, notice=_NOT_HERE),
-        flag("useManagedFileEvents", False, notice=_NOT_HERE),
-        Option("fetchParallelism", number("", 1, least=1).read, 1, notice=_LISTS),
-    ]
+_VALIDATE = flag("validateOptions", True)
+CLOUD = (
+    text("format"),
+    text("schemaLocation"),
+    text("schemaHints"),
+    text("schemaEvolutionMode"),
+    flag("inferColumnTypes", False),
+    text("partitionColumns"),
+    flag("includeExistingFiles", True),
+    number("maxFilesPerTrigger", 1000, least=1),
+    Option("maxBytesPerTrigger", _size_text),
+    flag("allowOverwrites", False),
+    text("backfillInterval", notice=_LISTS),
+    *CLEAN_OPTIONS,
+    flag("useStrictGlobber", False),
+    _VALIDATE,
+    word("useIncrementalListing", "auto", ("auto", "true", "false"), notice=_LISTS),
+    text("rescuedDataColumn"),
+    text("inferSchema", notice="it is not an option of Auto Loader; cloudFiles.inferColumnTypes is"),
+    flag("useNotifications", False, notice=_NOT_HERE),
+    flag("useManagedFileEvents", False, notice=_NOT_HERE),
+    number("fetchParallelism", 1, least=1, notice=_LISTS),
 )
 _CLOUD_ONLY = [
     *("pathRewrites", "queueUrl", "queueName", "subscription", "region", "restrictNotificationSetupToSameAWSAccountId", "roleArn"),
     *("roleExternalId", "roleSessionName", "stsEndpoint", "awsAccessKey", "awsSecretKey", "resourceGroup", "subscriptionId"),
     *("clientId", "clientSecret", "connectionString", "tenantId", "projectId", "client", "clientEmail", "privateKey", "privateKeyId"),
 ]
-PLAIN: Mapping[str, Option] = by_key(
-    [
-        text("pathGlobFilter"),
-        flag("recursiveFileLookup", False),
-        text("modifiedAfter"),
-        text("modifiedBefore"),
-        flag("ignoreCorruptFiles", False),
-        flag("ignoreMissingFiles", False),
-        text("ignoredPathSegmentRegex", "^[._]"),
-        text("rescuedDataColumn"),
-        flag("readerCaseSensitive", True),
-        text("timeZone", "UTC"),
-        text("columnNameOfCorruptRecord", "_corrupt_record"),
-        word("mode", PERMISSIVE, (PERMISSIVE, DROP, FAILFAST)),
-        text("badRecordsPath"),
-        flag("latestFirst", False),
-    ]
+PLAIN = (
+    text("pathGlobFilter"),
+    flag("recursiveFileLookup", False),
+    text("modifiedAfter"),
+    text("modifiedBefore"),
+    flag("ignoreCorruptFiles", False),
+    flag("ignoreMissingFiles", False),
+    text("ignoredPathSegmentRegex", "^[._]"),
+    text("rescuedDataColumn"),
+    flag("readerCaseSensitive", True),
+    text("timeZone", "UTC"),
+    text("columnNameOfCorruptRecord", "_corrupt_record"),
+    word("mode", PERMISSIVE, (PERMISSIVE, DROP, FAILFAST)),
+    text("badRecordsPath"),
+    flag("latestFirst", False),
 )
 _HIDDEN_KEYS = ("path",)
 _MANAGED_CONFLICTS = ("useNotifications", "backfillInterval", "fetchParallelism", "pathRewrites")
@@ -164,14 +161,13 @@ def _values(spec: SourceSpec, confs: Mapping[str, str]) -> _Values:
     """The options of a call with the session's defaults, each checked by itself, and for those that exclude each other."""
     given_cloud, given_plain = _split(spec.options)
     format = _format(given_cloud, spec)
-    validate = _read(CLOUD["validateoptions"], given_cloud, spec, "cloudFiles.")
+    validate = read_options([_VALIDATE], given_cloud, spec.where, prefix="cloudFiles.")["validateoptions"]
     if validate:
         _check_keys(given_cloud, spec)
-    own = by_key(format.options)
-    cloud = {key: _read(option, given_cloud, spec, "cloudFiles.") for key, option in CLOUD.items()}
+    cloud = read_options(CLOUD, given_cloud, spec.where, prefix="cloudFiles.")
     defaults = option_defaults(format.name, confs)
-    plain = {key: _read(option, given_plain, spec, defaults=defaults) for key, option in PLAIN.items()}
-    of_format = {key: _read(option, given_plain, spec, defaults=defaults) for key, option in own.items()}
+    plain = read_options(PLAIN, given_plain, spec.where, defaults=defaults)
+    of_format = read_options(format.options, given_plain, spec.where, defaults=defaults)
     if validate:
         _check_conflicts(given_cloud, spec)
     problem = format.check(of_format)
@@ -254,11 +250,11 @@ def _format(cloud: Mapping[str, str], spec: SourceSpec) -> Format:
 
 
 def _check_keys(cloud: Mapping[str, str], spec: SourceSpec) -> None:
-    known = {**{key: option.name for key, option in CLOUD.items()}, **{name.lower(): name for name in _CLOUD_ONLY}}
+    known = {name.lower(): name for name in (*(option.name for option in CLOUD), *_CLOUD_ONLY)}
     unknown = [key for key in cloud if key not in known and not key.startswith("resourcetag.")]
     if not unknown:
         return
-    plain = {key: option.name for key, option in PLAIN.items()}
+    plain = {option.name.lower(): option.name for option in PLAIN}
     near = [plain[key] for key in unknown if key in plain]
     for key in unknown:
         near += ["cloudFiles." + known[name.lower()] for name in nearest_names(key, known)] if key not in plain else []
@@ -269,31 +265,6 @@ def _check_keys(cloud: Mapping[str, str], spec: SourceSpec) -> None:
         nearest=near[:3],
         todo="Correct the key, or set cloudFiles.validateOptions to false to let it pass.",
     )
-
-
-def _read(
-    option: Option, given: Mapping[str, str], spec: SourceSpec, prefix: str = "", defaults: Mapping[str, tuple[str, str]] | None = None
-) -> Any:
-    """The value of an option, else that of the setting which is its default.
-
-    Raises CF_INVALID_OPTION_VALUE, or NOT_SUPPORTED_YET for a value that cannot be honoured.
-    """
-    key, said = option.name.lower(), f"option {prefix}{option.name}"
-    value = given.get(key)
-    if value is None and defaults is not None and key in defaults:
-        setting, value = defaults[key]
-        said = f"setting {setting}, the default of {said},"
-    if value is None:
-        return option.default
-    try:
-        found = option.read(value)
-    except ValueError as problem:
-        what = f"{said} {problem}, not {value!r}"
-        raise LakeletError("CF_INVALID_OPTION_VALUE", what, where=spec.where) from None
-    if option.only is not None and value.strip(" ").lower() not in option.only:
-        what = f"{said} is not supported yet" + (" with this value" if option.only else "")
-        raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where, todo=None if option.only else "Leave the option out.")
-    return found
 
 
 def _check_conflicts(cloud: Mapping[str, str], spec: SourceSpec) -> None:
@@ -354,14 +325,14 @@ def _notices(values: _Values, written: Collection[str]) -> list[str]:
     """
     cloud, plain, format = values.given_cloud, values.given_plain, values.format
     spelled = {key.lower(): key for key in written}
-    own = by_key(format.options)
-    found = [f"option cloudFiles.{o.name} has no effect here: {o.notice}" for k, o in CLOUD.items() if k in cloud and o.notice]
+    of_files = (*PLAIN, *format.options)
+    found = [f"option cloudFiles.{o.name} has no effect here: {o.notice}" for o in CLOUD if o.name.lower() in cloud and o.notice]
     found += [f"option cloudFiles.{name} has no effect here: {_NOT_HERE}" for name in _CLOUD_ONLY if name.lower() in cloud]
-    found += [f"option {o.name} has no effect here: {o.notice}" for k, o in {**PLAIN, **own}.items() if k in plain and o.notice]
+    found += [f"option {o.name} has no effect here: {o.notice}" for o in of_files if o.name.lower() in plain and o.notice]
     tags = sum(key.startswith("resourcetag.") for key in cloud)
     found += [f"options cloudFiles.resourceTag.* have no effect here: {_NOT_HERE}"] if tags else []
     found += ["option databricks.serviceCredential has no effect here"] if "databricks.servicecredential" in plain else []
-    known = {*PLAIN, *own, *_HIDDEN_KEYS, "databricks.servicecredential"}
+    known = {*by_name(of_files), *_HIDDEN_KEYS, "databricks.servicecredential"}
     found += [f"option {spelled.get(key, key)} has no effect: format {format.name} does not have it" for key in plain if key not in known]
     return found
 
@@ -391,7 +362,7 @@ def _bytes_of(value: str) -> int | None:
 
 
 def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) -> int | None:
-    from lakelet.autoloader.types.text_values import timestamp_micros  # imports pyarrow
+    from lakelet.autoloader.text_values import timestamp_micros  # imports pyarrow
 
     value = group.get(name.lower())
     if value is None:

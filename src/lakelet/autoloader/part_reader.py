@@ -13,14 +13,14 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from lakelet.autoloader.discovery.files import UnreadableFile, files_for
+from lakelet.autoloader.discovery.listing import file_changed
 from lakelet.autoloader.discovery.partition_folders import folder_array, folder_value, folder_values, source_root
-from lakelet.autoloader.discovery.versions import file_changed
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
 from lakelet.autoloader.formats.bad_bytes import explained
 from lakelet.autoloader.formats.options import DROP, FAILFAST
 from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
+from lakelet.autoloader.schema_growth import UnknownFieldException, UnknownFieldNote
 from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, PASSED_OVER, FilePart, ReaderSpec
-from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote
 from lakelet.base.errors import LakeletError
 
 _SMALL_BATCH = 2000  # rows; smaller batches are joined before they go to the JVM

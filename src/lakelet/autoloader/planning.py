@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
-from lakelet.autoloader.discovery.listing import Filters, Listing, in_plan_order, list_files
-from lakelet.autoloader.discovery.versions import look_again
+from lakelet.autoloader.discovery.listing import Filters, Listing, in_plan_order, list_files, look_again
 from lakelet.autoloader.formats import format_of
 from lakelet.autoloader.spec import FAIL, FilePart, ReaderSpec
 from lakelet.autoloader.state.ledger import Ledger, Limits, now, take

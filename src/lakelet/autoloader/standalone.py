@@ -20,11 +20,10 @@ from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.driver import AutoLoaderSource
 from lakelet.autoloader.loading import FORMAT, capturing, given_options, pop_path, reader_arguments, struct_of
 from lakelet.autoloader.options import Options, batch_usage
-from lakelet.autoloader.schema.source_schema import SourceSchema
 from lakelet.autoloader.settings import source_settings
+from lakelet.autoloader.source_schema import SourceSchema
 from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec, SourceSpec, names_pattern
-from lakelet.autoloader.state.followed import followed
-from lakelet.autoloader.state.reads import SourceReads, note, noted
+from lakelet.autoloader.state.source_moves import SourceReads, followed, note, noted
 from lakelet.base.active import in_pipeline
 from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.state.same_names import SameNames
-    from lakelet.autoloader.types.growth import UnknownFieldNote
+    from lakelet.autoloader.schema_growth import UnknownFieldNote
+    from lakelet.autoloader.state.source_moves import SameNames
 
 
 STATE_OPTION = "lakelet.state"

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
+from lakelet.autoloader.formats.base import UnknownFields
+from lakelet.autoloader.formats.json.blocks import BlockReader
 from lakelet.autoloader.formats.json.inference import Typing
 from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import Syntax
@@ -179,7 +180,7 @@ def rows(block_reader: BlockReader, blocks: list[bytes]) -> Counter[str] | str:
     for block in blocks:
         try:
             result = block_reader.read(block)
-        except UnknownInLine as error:
+        except UnknownFields as error:
             return f"{error.line}: {error.blob}"
         columns = result.columns
         if columns is not None:

@@ -17,7 +17,7 @@ from lakelet.autoloader.discovery.files import LocalFiles, RemoteFiles, files_fo
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.part_reader import FilesPartition, PartReader
 from lakelet.autoloader.planning import Planner
-from lakelet.autoloader.schema.source_schema import SchemaLog
+from lakelet.autoloader.source_schema import SchemaLog
 from lakelet.autoloader.state.ledger import Limits
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import RemotePath, any_path

@@ -12,8 +12,8 @@ import pytest
 from format_folder import INFER, Folder, picked, rescued
 from pyspark.sql import types as t
 
+from lakelet.autoloader.schema_growth import UnknownFieldException, grow
 from lakelet.autoloader.spec import BAD_BYTES
-from lakelet.autoloader.types.growth import UnknownFieldException, grow
 from lakelet.base.errors import LakeletError
 
 
@@ -395,7 +395,7 @@ def test_encodings(csv: Callable[..., Folder]) -> None:
     for name in ("ISO-8859-1", "UTF-16LE", "utf-8"):
         assert picked(csv(a="id,größe\n1,ä\n".encode(name)).rows({"encoding": name}), "größe") == ["ä"]
     assert picked(csv(a=b"\xef\xbb\xbfid\n1\n").rows(), "id") == ["1"]
-    with pytest.raises(LakeletError, match="encoding must be an encoding"):
+    with pytest.raises(LakeletError, match="encoding must be the name of a charset"):
         csv(a="id\n").open({"encoding": "klingon"})
 
 

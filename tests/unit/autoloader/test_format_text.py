@@ -62,6 +62,7 @@ def test_blank_lines_are_rows_and_empty_files_are_none(tmp_path: Path) -> None:
 def test_line_separators_encodings_and_compression(tmp_path: Path) -> None:
     assert picked(Folder(tmp_path / "1", "text").put("a.txt", "a|b\n|c").rows({"lineSep": "|"}), "value") == ["a", "b\n", "c"]
     assert picked(Folder(tmp_path / "2", "text").put("a.txt", "a\r\nb").rows({"lineSep": "\n"}), "value") == ["a\r", "b"]
+    assert picked(Folder(tmp_path / "2b", "text").put("a.txt", "a<r>b<\n<r>c").rows({"lineSep": "<r>"}), "value") == ["a", "b<\n", "c"]
     assert picked(Folder(tmp_path / "3", "text").put("a.txt", "ä\nö".encode("utf-16")).rows({"encoding": "UTF-16"}), "value") == ["ä", "ö"]
     assert picked(Folder(tmp_path / "4", "text").put("a.txt.gz", gzip.compress(b"a\rb\n")).rows(), "value") == ["a", "b"]
     (row,) = Folder(tmp_path / "5", "text").put("a.txt", b"\0a\xd8").rows({"encoding": "UTF-16BE"})

@@ -10,9 +10,8 @@ import pytest
 
 from lakelet.autoloader.discovery.listing import LISTING
 from lakelet.autoloader.state.file_states import states
-from lakelet.autoloader.state.ledger import Archive, Ledger
-from lakelet.autoloader.state.reads import SourceReads, note, noted
-from lakelet.autoloader.state.same_names import SameNames, same_names
+from lakelet.autoloader.state.ledger import Archive, Ledger, same_names
+from lakelet.autoloader.state.source_moves import SameNames, SourceReads, note, noted
 from lakelet.base.errors import LakeletError
 from lakelet.files.moves import Folder, Move
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import fixed_folder
-from lakelet.autoloader.types.text_values import date_days, timestamp_micros, timestamp_ntz_micros
+from lakelet.autoloader.text_values import date_days, timestamp_micros, timestamp_ntz_micros
 
 _NARROWER = {"bigint": ("int",), "decimal": ("int", "bigint"), "double": ("int", "bigint", "decimal")}
 _NARROWER |= {"timestamp": ("date",), "timestamp_ntz": ("date",)}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.formats.charsets import charset, shown_codec, wide_codec
+from lakelet.autoloader.formats.charsets import shown_codec, wide_codec
 from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream
 from lakelet.autoloader.spec import NONE, PASSED_OVER, FilePart
-from lakelet.autoloader.types.text_values import is_utf8 as has_utf8
+from lakelet.autoloader.text_values import is_utf8 as has_utf8
 
 if TYPE_CHECKING:
     from lakelet.autoloader.formats.base import Format
@@ -25,8 +25,7 @@ _SHOWN = 200  # characters of a record in a message
 def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | None:
     """Return what is wrong with the first bytes from a 1-based line on that are not of the encoding; None where all are, or no file is."""
     files, path = files_for(uri)
-    given = spec.format_options.get("encoding") or spec.format_options.get("charset")
-    codec = charset(given or "utf-8")
+    codec = spec.format_options.get("encoding") or "utf-8"
     try:
         with open_stream(files, path) as stream:
             head = stream.read(_LEAST_WIDE)

@@ -1,7 +1,7 @@
 """What a file format has to answer, and the values that pass between a format and the source (docs/decisions/0009-formats.md).
 
-A format infers a schema from files and reads parts of files into chunks of Arrow columns. Everything that is the same for all formats
-stands in `source.PartReader`: partition columns, the text of the rescued column, modes for broken records, `_metadata`, unreadable files.
+A format infers a schema from files and reads parts of files into chunks of Arrow columns. `part_reader.PartReader` does what is the same
+for all formats: partition columns, the text of the rescued column, modes for broken records, `_metadata`, unreadable files.
 
 This package runs on workers: standard library, pyarrow and `pyspark.sql.types` only.
 """
@@ -64,6 +64,10 @@ class UnknownFields(Exception):
     def __init__(self, blob: str, line: int = 0, kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH") -> None:
         super().__init__(blob, line, kind)
         self.blob, self.line, self.kind = blob, line, kind
+
+    def at(self, line: int) -> UnknownFields:
+        """The same with another number."""
+        return type(self)(self.blob, line, self.kind)
 
 
 class WiderType(UnknownFields):

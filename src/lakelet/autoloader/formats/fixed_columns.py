@@ -15,9 +15,9 @@ from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
 from lakelet.autoloader.formats.charsets import is_utf8, readable
 from lakelet.autoloader.formats.csv.records import lines_of
-from lakelet.autoloader.formats.options import flag
-from lakelet.autoloader.formats.text_blocks import can_split, count_lines, encoding, line_separator, text_blocks
-from lakelet.autoloader.types.text_values import is_utf8 as has_utf8
+from lakelet.autoloader.formats.options import encoding, flag, line_separator
+from lakelet.autoloader.formats.text_blocks import can_split, count_lines, text_blocks
+from lakelet.autoloader.text_values import is_utf8 as has_utf8
 from lakelet.base.errors import LakeletError, Location
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class TextFormat(Format):
 
     name = "text"
     fixed_schema = "value STRING"
-    options = (encoding("encoding"), line_separator(), flag("wholeText", False))
+    options = (encoding("utf-8", aliases=()), line_separator(), flag("wholeText", False))
 
     def splittable(self, spec: ReaderSpec, path: str) -> bool:
         given = spec.format_options

@@ -5,14 +5,12 @@ Bytes of a file go in; UTF-8 blocks that end with a line go out (FF-1, FF-2, AL-
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.charsets import is_utf8, utf8_chunks
 from lakelet.autoloader.formats.compressed import decompressed, extension
-from lakelet.autoloader.formats.options import Option
 
 BLOCK_BYTES = 4 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -92,33 +90,6 @@ def _blocks(stream: BinaryIO, start: int, length: int | None) -> Iterator[bytes]
         rest = chunk[cut:]
     if rest:
         yield rest
-
-
-_UTF8 = "utf-8"
-
-
-def encoding(name: str) -> Option:
-    """An encoding; the value is the name that Python gives it."""
-
-    def read(value: str) -> str:
-        try:
-            return codecs.lookup(value.strip()).name
-        except LookupError:
-            raise ValueError("must be an encoding such as UTF-8, UTF-16LE or ISO-8859-1") from None
-
-    return Option(name, read, _UTF8)
-
-
-def line_separator() -> Option:
-    """`lineSep`: one or two characters; None where LF, CRLF and CR all end a line."""
-
-    def read(value: str) -> str:
-        found = {"\\n": "\n", "\\r": "\r", "\\r\\n": "\r\n", "\\t": "\t"}.get(value, value)
-        if not 1 <= len(found) <= 2:
-            raise ValueError("must be one or two characters")
-        return found
-
-    return Option("lineSep", read)
 
 
 def can_split(path: str, encoding: str, separator: str | None) -> bool:

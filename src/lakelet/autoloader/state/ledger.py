@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.listing import LISTING
-from lakelet.autoloader.state.reads import moved_paths, noted
+from lakelet.autoloader.state.source_moves import SameNames, moved_paths, noted
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.files.moves import Move
@@ -115,6 +115,7 @@ _MARK_FILE = re.compile(r"committed-(\d{10})")
 _ARCHIVE_FILE = re.compile(r"archived-\d{10}\.arrow")
 _COMPACT_EVERY = 32
 _COMPARED_ROWS = 1 << 19
+_EVERY_BATCH = 1 << 62
 SKIPPED = -1  # the batch number of files that were there before the first start and are not to be read
 
 
@@ -364,3 +365,23 @@ class Archive:
 
     def _path(self, number: int) -> str:
         return f"{self._ledger.folder}/archived-{number:010d}.arrow"
+
+
+def same_names(ledger: Ledger, listing: Any, old: str, new: str) -> SameNames:
+    """Compare the files that a ledger knows below `old` with those of a listing below `new` that it does not know."""
+    known = pa.concat_tables([_below(pa.Table.from_batches([piece]), old) for piece in ledger.entries(_EVERY_BATCH)] or [_NOTHING])
+    found = _below(ledger.unseen(listing, _EVERY_BATCH), new)
+    there = found.filter(pc.is_in(found["path"], value_set=known["path"].combine_chunks()))
+    sizes = dict(zip(known["path"].to_pylist(), known["size"].to_pylist(), strict=True)) if len(there) else {}
+    sized = sum(sizes[path] == size for path, size in zip(there["path"].to_pylist(), there["size"].to_pylist(), strict=True))
+    return SameNames(pc.count_distinct(known["path"]).as_py(), len(there), sized)
+
+
+_NOTHING = pa.table({"path": pa.array([], pa.string()), "size": pa.array([], pa.int64())})
+
+
+def _below(rows: Any, folder: str) -> Any:
+    """Relative path and size of the rows below a folder."""
+    prefix = folder.rstrip("/") + "/"
+    rows = rows.filter(pc.starts_with(rows["path"], prefix))
+    return pa.table({"path": pc.replace_substring(rows["path"], prefix, "", max_replacements=1), "size": rows["size"]})

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from lakelet.autoloader.formats.csv.records import Record, lines_of, record_of, records_of
-from lakelet.autoloader.formats.csv.rules import CsvRules
-from lakelet.autoloader.formats.csv.split import BLANKS, NONE, Dialect
-from lakelet.autoloader.types.text_values import is_utf8
+from lakelet.autoloader.formats.csv.rules import BLANKS, NONE, CsvRules, Dialect
+from lakelet.autoloader.text_values import is_utf8
 
 Form = tuple[str, bool]
 """(regular expression, whether the text is read with escapes)"""

@@ -22,13 +22,12 @@ from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatRead
 from lakelet.autoloader.formats.csv.blocks import BlockSplitter, Texts
 from lakelet.autoloader.formats.csv.file import Binding, CsvFile, bind
 from lakelet.autoloader.formats.csv.inference import CsvInference, TypeFinder, to_spark
-from lakelet.autoloader.formats.csv.records import Record
+from lakelet.autoloader.formats.csv.records import Record, RecordScanner
 from lakelet.autoloader.formats.csv.rules import OPTIONS, CsvRules, problem_of, rules_of
-from lakelet.autoloader.formats.csv.split import RecordScanner
 from lakelet.autoloader.formats.csv.values import ColumnReader, reader_of, supported
 from lakelet.autoloader.formats.text_blocks import can_split
+from lakelet.autoloader.schema_growth import is_hinted, wider
 from lakelet.autoloader.spec import ReaderSpec
-from lakelet.autoloader.types.growth import is_hinted, wider
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

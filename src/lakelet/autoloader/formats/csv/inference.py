@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.csv.blocks import BlockSplitter
 from lakelet.autoloader.formats.csv.file import CsvFile
-from lakelet.autoloader.formats.csv.rules import CsvRules, rules_of
-from lakelet.autoloader.formats.csv.split import BLANKS
+from lakelet.autoloader.formats.csv.rules import BLANKS, CsvRules, rules_of
 from lakelet.autoloader.formats.csv.values import ColumnReader, inferred_date_reader, ntz_reader, reader_of, supported, timestamp_reader
 from lakelet.autoloader.formats.json.inference import Decimal_
-from lakelet.autoloader.types.growth import is_hinted, wider
+from lakelet.autoloader.schema_growth import is_hinted, wider
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

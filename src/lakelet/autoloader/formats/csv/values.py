@@ -18,9 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.autoloader.formats.csv.rules import CsvRules
-from lakelet.autoloader.formats.csv.split import BLANKS
-from lakelet.autoloader.types.text_values import (
+from lakelet.autoloader.formats.csv.rules import BLANKS, CsvRules
+from lakelet.autoloader.text_values import (
     DATE,
     TIMESTAMP,
     TIMESTAMP_NTZ,

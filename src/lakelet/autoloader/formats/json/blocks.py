@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.autoloader.formats.base import UnknownFields
 from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
-from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, UnknownMembers
+from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.text_blocks import has_lone_cr
 from lakelet.autoloader.spec import IGNORE, RAISE
-from lakelet.autoloader.types.text_values import ARROW_TIMESTAMP, date_column, parsed_column, timestamp_column
+from lakelet.autoloader.text_values import ARROW_TIMESTAMP, date_column, parsed_column, timestamp_column
 
 _NESTED = re.compile(rb'":\s*[\[{]')
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
@@ -34,14 +35,6 @@ class BlockRows:
 
     columns: list[Any] | None
     rows: list[tuple[int, JsonRow]]
-
-
-class UnknownInLine(Exception):
-    """`UnknownMembers` with the line index inside the block."""
-
-    def __init__(self, blob: str, line: int, wider: bool = False) -> None:
-        super().__init__(blob, line, wider)
-        self.blob, self.line, self.wider = blob, line, wider
 
 
 class BlockReader:
@@ -73,7 +66,7 @@ class BlockReader:
         self._arrow = [arrow for _, _, arrow in fields]
 
     def read(self, block: bytes) -> BlockRows:
-        """Convert a block of whole lines. Raises UnknownInLine at the first unknown field where the rules say so."""
+        """Convert a block of whole lines. Raises UnknownFields at the first unknown field where the rules say so."""
         if self._parser is None or (self._rules.typing.all_text and _is_nested(block)):
             return BlockRows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
         block, torn = _without_torn(block) if self._rules.cr_ends_line and has_lone_cr(block) else (block, [])
@@ -97,13 +90,13 @@ class BlockReader:
         return self._rules
 
     def convert(self, lines: Dirty) -> list[tuple[int, JsonRow]]:
-        """The rows of single records, each with its number. Raises UnknownInLine."""
+        """The rows of single records, each with its number. Raises UnknownFields with the number."""
         rows: list[tuple[int, JsonRow]] = []
         for number, line in lines:
             try:
                 rows.extend((number, row) for row in self._row_reader.rows(line))
-            except UnknownMembers as error:
-                raise UnknownInLine(error.blob, number, error.wider) from None
+            except UnknownFields as error:
+                raise error.at(number) from None
         return rows
 
     def of_codec(self, codec: str | None) -> BlockReader:

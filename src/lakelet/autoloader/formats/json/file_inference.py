@@ -26,7 +26,7 @@ from lakelet.autoloader.formats.json.records import RecordLayout, document, sepa
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
 from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, objects_of, records_of
 from lakelet.autoloader.formats.text_blocks import has_lone_cr, read_blocks
-from lakelet.autoloader.types.growth import grow
+from lakelet.autoloader.schema_growth import grow
 
 
 class RecordInference:

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
-from lakelet.autoloader.types.text_values import is_utf8
+from lakelet.autoloader.text_values import is_utf8
 
 _SPACE = b" \t\r\n"
 _ROW = re.compile(r" in row (\d+)$")

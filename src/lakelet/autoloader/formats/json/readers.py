@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import Chunk, DataField, UnknownFields, WiderType, mark_of
+from lakelet.autoloader.formats.base import Chunk, DataField, UnknownFields, mark_of
 from lakelet.autoloader.formats.charsets import utf8_chunks
-from lakelet.autoloader.formats.json.blocks import BlockReader, BlockRows, UnknownInLine
+from lakelet.autoloader.formats.json.blocks import BlockReader, BlockRows
 from lakelet.autoloader.formats.json.records import JsonRecord, RecordLayout, document, separated
 from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, readable_start
 from lakelet.autoloader.formats.json.text import BrokenText, dump, first_value, has_more, repeats_key
@@ -50,8 +50,8 @@ class JsonLinesReader:
                 return
             try:
                 rows = self._blocks.read(block)
-            except UnknownInLine as error:
-                raise unknown_fields(error, self._lines_before(part) + passed) from None
+            except UnknownFields as error:
+                raise error.at(self._lines_before(part) + passed + error.line + 1) from None
             if rows.columns is not None:
                 yield Chunk(rows.columns)
             if rows.rows:
@@ -106,20 +106,12 @@ class JsonDocumentReader:
                 rows = BlockRows(None, self._blocks.convert(list(enumerate(texts))))
             else:
                 rows = self._blocks.read(b"\n".join(texts))
-        except UnknownInLine as error:
-            raise unknown_fields(error, passed) from None
+        except UnknownFields as error:
+            raise error.at(passed + error.line + 1) from None
         if rows.columns is not None:
             yield Chunk(rows.columns)
         if rows.rows:
             yield chunk_of_rows(self._blocks, rows.rows, passed)
-
-
-def unknown_fields(error: UnknownInLine, before: int) -> UnknownFields:
-    """The failure with the line or record number inside the file."""
-    number = before + error.line + 1
-    if error.wider:
-        return WiderType(error.blob, number, "NEW_FIELDS_AND_WIDENED_TYPES_IN_RECORD_WITH_FILE_PATH")
-    return UnknownFields(error.blob, number)
 
 
 def chunk_of_rows(blocks: BlockReader, found: Sequence[tuple[int, JsonRow]], before: int) -> Chunk:

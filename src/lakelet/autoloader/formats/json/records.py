@@ -16,7 +16,7 @@ from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks, wide_codec
 from lakelet.autoloader.formats.json.text import BrokenText, Scanner, Syntax, parse_prefix
 from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream, splittable
-from lakelet.autoloader.types.text_values import is_utf8 as has_utf8
+from lakelet.autoloader.text_values import is_utf8 as has_utf8
 
 _scan: Any = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).scan_once  # type: ignore[attr-defined]
 

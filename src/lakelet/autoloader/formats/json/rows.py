@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelet.autoloader.formats.base import UnknownFields, WiderType
 from lakelet.autoloader.formats.charsets import readable
 from lakelet.autoloader.formats.json.inference import Typing, is_column, is_number, number_type, to_spark
 from lakelet.autoloader.formats.json.text import (
@@ -36,12 +37,13 @@ from lakelet.autoloader.formats.json.text import (
     source_text,
 )  # fmt: skip
 from lakelet.autoloader.formats.json.values import DatetimeFormats, rounded_decimal, scalar
+from lakelet.autoloader.schema_growth import is_hinted, wider
 from lakelet.autoloader.spec import IGNORE, RAISE, RESCUE
-from lakelet.autoloader.types.growth import is_hinted, wider
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import ReaderSpec
 
+WIDENED = "NEW_FIELDS_AND_WIDENED_TYPES_IN_RECORD_WITH_FILE_PATH"
 Converter = Callable[[Node], tuple[Any, str | None]]  # value → (typed value, JSON text of what was rescued)
 
 
@@ -100,14 +102,6 @@ class JsonRow:
     bad_bytes: bool = False
 
 
-class UnknownMembers(Exception):
-    """A record has fields that the schema does not know, or (`wider`) numbers that a wider type would take; `blob` is that part as JSON."""
-
-    def __init__(self, blob: str, wider: bool = False) -> None:
-        super().__init__(blob, wider)
-        self.blob, self.wider = blob, wider
-
-
 class NeedsSource(Exception):
     """A nested value must be kept as its source text, and the tree was built without."""
 
@@ -137,7 +131,8 @@ class RowReader:
         self._found_unknown = self._found_wider = False
         values, members = self._record.convert(record)
         if self._found_unknown:
-            raise UnknownMembers(dump(self.unknown_part(record)), self._found_wider)
+            blob = dump(self.unknown_part(record))
+            raise WiderType(blob, kind=WIDENED) if self._found_wider else UnknownFields(blob)
         if members is None or self._rules.rescue:
             return JsonRow(values, members)
         if self._corrupt is not None:  # a value that does not fit and that no column takes makes its record broken

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from lakelet.autoloader.formats.json.text import Node, Num
-from lakelet.autoloader.types.text_values import (
+from lakelet.autoloader.text_values import (
     DATE,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -41,7 +41,7 @@ class DatetimeFormats:
     @classmethod
     def of(cls, zone: str, options: Mapping[str, Any]) -> DatetimeFormats:
         """Return the formats that a source's options set."""
-        return cls(zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))
+        return cls(zone, options["timestampformat"], options["timestampntzformat"], options["dateformat"])
 
     def timestamps(self) -> Callable[[str], int | None]:
         """Text → microseconds since 1970-01-01 UTC."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
@@ -330,13 +330,8 @@ class AvroFormat(TypedFormat):
         UPCAST,
     )
 
-    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
-        with files.open(path) as stream:
-            if not stream.read(1):
-                return None
-            stream.seek(0)
-            header = fastavro().block_reader(stream)
-            return _plan(spec, header.writer_schema).schema
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        return _plan(spec, fastavro().block_reader(stream).writer_schema).schema
 
     def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
         return AvroReader(spec, fields, files, ignored)
@@ -345,12 +340,7 @@ class AvroFormat(TypedFormat):
 class AvroReader(TypedReader):
     """Reads records block by block without their logical types, and makes Arrow columns of them, so that no value is changed on the way."""
 
-    def open(self, part: FilePart) -> OpenFile | None:
-        stream = self.files.open(part.path)
-        if not stream.read(1):
-            stream.close()
-            return None
-        stream.seek(0)
+    def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
         blocks = fastavro().block_reader(stream)
         plan = _plan(self.spec, blocks.writer_schema)
         mode = mode_of(
@@ -362,16 +352,15 @@ class AvroReader(TypedReader):
 
         def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
             before = 0
-            with stream:
-                for records in _batches(blocks, plan):
-                    yield before, plan.batch(records, positions)
-                    before += len(records)
+            for records in _batches(blocks, plan):
+                yield before, plan.batch(records, positions)
+                before += len(records)
 
         return OpenFile(plan.schema, read, [mode] * len(plan.schema))
 
 
 def _plan(spec: ReaderSpec, writer: Any) -> AvroPlan:
-    wanted = spec.format_options.get("avroschema")
+    wanted = spec.format_options["avroschema"]
     return plan_of(writer, None if wanted is None else json.loads(wanted))
 
 

@@ -7,7 +7,7 @@ TIMESTAMP_NTZ as whole numbers with a note. Java's writers use the old calendar 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 from pyarrow import orc
@@ -33,9 +33,8 @@ class OrcFormat(TypedFormat):
     infers = False
     options = (flag("mergeSchema", False, notice="the columns of orc files are declared, not inferred"), UPCAST)
 
-    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
-        with files.open(path) as stream:
-            return schema_of_file(orc.ORCFile(stream)) if stream.read(1) else None
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        return schema_of_file(orc.ORCFile(stream))
 
     def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
         return OrcReader(spec, fields, files, ignored)
@@ -44,27 +43,21 @@ class OrcFormat(TypedFormat):
 class OrcReader(TypedReader):
     """Reads stripe after stripe."""
 
-    def open(self, part: FilePart) -> OpenFile | None:
-        stream = self.files.open(part.path)
-        if not stream.read(1):
-            stream.close()
-            return None
-        stream.seek(0)
+    def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
         file = orc.ORCFile(stream)
         schema = schema_of_file(file)
 
         def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
             before = 0
             wanted = pa.schema([schema.field(at) for at in positions])
-            with stream:
-                for stripe in range(file.nstripes if positions else 0):
-                    batch = _stripe(file, stripe, positions).cast(wanted)
-                    yield before, batch
-                    before += batch.num_rows
-                while before < file.nrows:  # no column is read, and no value of one can stop the reading
-                    batch = pa.record_batch([pa.nulls(min(_ROWS, file.nrows - before))], names=["none"]).select([])
-                    yield before, batch
-                    before += batch.num_rows
+            for stripe in range(file.nstripes if positions else 0):
+                batch = _stripe(file, stripe, positions).cast(wanted)
+                yield before, batch
+                before += batch.num_rows
+            while before < file.nrows:  # no column is read, and no value of one can stop the reading
+                batch = pa.record_batch([pa.nulls(min(_ROWS, file.nrows - before))], names=["none"]).select([])
+                yield before, batch
+                before += batch.num_rows
 
         return OpenFile(schema, read, [LEGACY if file.writer == "ORC_JAVA" else CORRECTED] * len(schema))
 

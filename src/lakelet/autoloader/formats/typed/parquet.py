@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,9 +46,8 @@ class ParquetFormat(TypedFormat):
     def splittable(self, spec: ReaderSpec, path: str) -> bool:
         return True
 
-    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
-        with files.open(path) as stream:
-            return None if _empty(stream) else schema_of_file(_opened(stream), spec.switches)
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        return schema_of_file(_opened(stream), spec.switches)
 
     def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
         return ParquetReader(spec, fields, files, ignored)
@@ -61,22 +60,17 @@ class ParquetReader(TypedReader):
         """Whether user code chose the type of a column."""
         return self.spec.explicit or any(path.partition(".")[0] == name.lower() for path in self.spec.hinted)
 
-    def open(self, part: FilePart) -> OpenFile | None:
-        stream = self.files.open(part.path)
-        if _empty(stream):
-            stream.close()
-            return None
+    def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
         file = _opened(stream)
         schema = schema_of_file(file, self.spec.switches, {name: kind for name, kind, _ in self.fields}, self._fixed)
         groups = _groups(file.metadata, part)
 
         def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
             wanted = pa.schema([schema.field(at) for at in positions])
-            with stream:
-                for group, before in groups:
-                    for batch in file.iter_batches(_ROWS, row_groups=[group], columns=_paths(file, positions)):
-                        yield before, _typed(batch, file.schema_arrow, positions, wanted)
-                        before += len(batch)
+            for group, before in groups:
+                for batch in file.iter_batches(_ROWS, row_groups=[group], columns=_paths(file, positions)):
+                    yield before, _typed(batch, file.schema_arrow, positions, wanted)
+                    before += len(batch)
 
         return OpenFile(schema, read, self._modes(file, schema))
 
@@ -91,12 +85,6 @@ class ParquetReader(TypedReader):
 
 def _opened(stream: Any) -> Any:
     return pq.ParquetFile(stream, coerce_int96_timestamp_unit="us", pre_buffer=False)
-
-
-def _empty(stream: Any) -> bool:
-    at_end = not stream.read(1)
-    stream.seek(0)
-    return at_end
 
 
 def schema_of_file(

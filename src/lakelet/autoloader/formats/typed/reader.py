@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
@@ -42,6 +42,13 @@ class OpenFile:
     modes: Sequence[str]
 
 
+def is_empty(stream: BinaryIO) -> bool:
+    """Whether a file has no byte; the stream is then at its start again."""
+    at_end = not stream.read(1)
+    stream.seek(0)
+    return at_end
+
+
 class TypedFormat(Format):
     """A format with types of its own."""
 
@@ -55,7 +62,8 @@ class TypedFormat(Format):
         found = []
         for path in paths:
             try:
-                schema = self.schema(spec, files, path)
+                with files.open(path) as stream:
+                    schema = None if is_empty(stream) else self.schema(spec, stream)
             except _DAMAGE as error:
                 failure = unreadable(files.uri(path), error)
                 if spec.ignore_missing if failure.missing else spec.ignore_corrupt:
@@ -66,8 +74,8 @@ class TypedFormat(Format):
         return inferred(spec, found, known)
 
     @abstractmethod
-    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
-        """The Arrow schema of a file; None for an empty one."""
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        """The Arrow schema of a file that is not empty."""
 
 
 class TypedReader(FormatReader):
@@ -78,18 +86,26 @@ class TypedReader(FormatReader):
         self._plans: dict[Any, tuple[RecordFields, ExtraFields]] = {}
 
     @abstractmethod
-    def open(self, part: FilePart) -> OpenFile | None:
-        """The part, None when it has no records. Raises what the format's library raises."""
+    def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
+        """A part of a file that is not empty; the stream is closed when all is read. Raises what the format's library raises."""
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
         """See `FormatReader.chunks`. A file with unknown fields or wider types ends the query before a row of it is read."""
         uri = self.files.uri(part.path)
         try:
-            file = self.open(part)
+            stream = self.files.open(part.path)
         except _DAMAGE as error:
             raise unreadable(uri, error) from None
-        if file is None:
-            return
+        with stream:
+            yield from self._chunks(stream, part, uri)
+
+    def _chunks(self, stream: BinaryIO, part: FilePart, uri: str) -> Iterator[Chunk]:
+        try:
+            if is_empty(stream):
+                return
+            file = self.open(stream, part)
+        except _DAMAGE as error:
+            raise unreadable(uri, error) from None
         record = self._record(file.schema)
         batches = file.read(record.needed)
         while True:
@@ -127,7 +143,7 @@ class TypedReader(FormatReader):
             unknown=spec.unknown_fields,
             rescue=spec.rescued_column is not None,
             case_sensitive=spec.case_sensitive,
-            upcast=spec.widens or spec.format_options.get("typedupcast") == LOSSLESS,
+            upcast=spec.widens or spec.format_options["typedupcast"] == LOSSLESS,
             widen=spec.widens,
             hinted=frozenset(spec.hinted),
             reserved=frozenset([spec.rescued_column.lower()] if spec.rescued_column else []),

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from lakelet.autoloader.formats.typed.arrow_arrays import plain_type
-from lakelet.autoloader.types.growth import grow, is_hinted, wider
+from lakelet.autoloader.schema_growth import grow, is_hinted, wider
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:

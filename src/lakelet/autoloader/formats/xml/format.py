@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import Files, unreadable
-from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, mark_of
 from lakelet.autoloader.formats.charsets import charset, text_chunks, with_lost_bytes
-from lakelet.autoloader.formats.json.blocks import UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import unknown_types, widened
 from lakelet.autoloader.formats.json.inference import Struct, Type, finish, to_spark
-from lakelet.autoloader.formats.json.readers import unknown_fields
-from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, UnknownMembers
+from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules
 from lakelet.autoloader.formats.json.text import BrokenText, Obj
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
-from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, ratio, text
+from lakelet.autoloader.formats.options import DATE_PATTERNS, LOCALE, encoding, flag, ratio, text
 from lakelet.autoloader.formats.text_blocks import open_stream
 from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
 from lakelet.autoloader.formats.xml.types import Shaper, XmlTyping, xml_scalar
+from lakelet.autoloader.schema_growth import grow
 from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
-from lakelet.autoloader.types.growth import grow
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -52,17 +50,14 @@ class XmlFormat(Format):
         flag("excludeAttribute", False),
         text("attributePrefix", "_"),
         text("valueTag", "_VALUE"),
-        Option("encoding", charset),
-        Option("charset", charset),
+        encoding(None),
         flag("ignoreSurroundingSpaces", True),
         flag("ignoreNamespace", False),
         text("nullValue"),
         text("inferSchema", notice="cloudFiles.inferColumnTypes says whether types are inferred"),
         text("rowValidationXSDPath", only=()),
         text("singleVariantColumn", only=()),
-        date_pattern("dateFormat"),
-        date_pattern("timestampFormat"),
-        date_pattern("timestampNTZFormat"),
+        *DATE_PATTERNS,
         LOCALE,
     )
 
@@ -71,8 +66,6 @@ class XmlFormat(Format):
             return "format xml needs the option rowTag: the name of the element that is one record"
         if re.search(r"[<>/\s]", options["rowtag"]):
             return f"option rowTag must be the name of an element, without brackets, not {options['rowtag']!r}"
-        if options["encoding"] is not None and options["charset"] is not None and options["encoding"] != options["charset"]:
-            return f"encoding {options['encoding']} and charset {options['charset']} are two names of one option"
         return None
 
     def field_at(self, spec: ReaderSpec, files: Files, path: str, before: str) -> str | None:
@@ -133,8 +126,8 @@ class XmlReader(FormatReader):
             return self._rows.row(self._shaper.record(tree_of(element, self._xml), self._kinds), element)
         except BrokenText:
             return self._rows.broken(with_lost_bytes(element))
-        except UnknownMembers as error:
-            raise unknown_fields(UnknownInLine(error.blob, number, error.wider), 0) from None
+        except UnknownFields as error:
+            raise error.at(number + 1) from None
 
     def _chunk(self, rows: Sequence[JsonRow], before: int) -> Chunk:
         arrays = [pa.array([row.values[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self.fields)]
@@ -150,7 +143,7 @@ class XmlReader(FormatReader):
 
 def _elements(spec: ReaderSpec, files: Files, path: str) -> Iterator[str]:
     """The texts of the rows of a file. Raises FAILED_READ_FILE."""
-    codec = spec.format_options["encoding"] or spec.format_options["charset"] or _declared_codec(files, path)
+    codec = spec.format_options["encoding"] or _declared_codec(files, path)
     with open_stream(files, path) as stream:
         try:
             yield from rows_of(text_chunks(stream, codec), xml_rules(spec))

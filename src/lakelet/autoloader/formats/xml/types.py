@@ -29,7 +29,7 @@ from lakelet.autoloader.formats.json.text import Num as Literal
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.json.values import scalar as json_scalar
 from lakelet.autoloader.formats.xml.text import Element, XmlRules, trimmed
-from lakelet.autoloader.types.text_values import as_float
+from lakelet.autoloader.text_values import as_float
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

@@ -24,7 +24,7 @@ from lakelet.base.failpoints import reached
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.types.growth import UnknownFieldNote
+    from lakelet.autoloader.schema_growth import UnknownFieldNote
     from lakelet.base.errors import Location
 
 
@@ -131,7 +131,7 @@ class SourceSchema:
 
         Raises CF_STATE_DAMAGED when the log is gone.
         """
-        from lakelet.autoloader.types.growth import grow
+        from lakelet.autoloader.schema_growth import grow
 
         if not self._options.reader.grows:
             return None
@@ -198,7 +198,7 @@ class SourceSchema:
         return Columns(version.data, version.partitions)
 
     def _hinted(self, found: Columns) -> Columns:
-        from lakelet.autoloader.schema.hints import apply_hints
+        from lakelet.autoloader.schema_hints import apply_hints
 
         hints = hints_of(self._options, self._spec.where)
         partitions = {name.lower() for name in found.partitions.fieldNames()}
@@ -224,7 +224,7 @@ class SourceSchema:
 
         from lakelet.autoloader.discovery.listing import files_elsewhere, list_files
         from lakelet.autoloader.planning import filters_of
-        from lakelet.autoloader.schema.hints import apply_hints, parse_hints
+        from lakelet.autoloader.schema_hints import apply_hints, parse_hints
 
         format = self._options.format
         table = list_files(self._spec.path, filters_of(self._options.reader), file_allowed=self._spec.batch).table
@@ -304,7 +304,7 @@ class SourceSchema:
 
 def hints_of(options: Options, where: Location | None = None) -> Mapping[str, Any]:
     """The schema hints of a source; see `parse_hints`."""
-    from lakelet.autoloader.schema.hints import parse_hints
+    from lakelet.autoloader.schema_hints import parse_hints
 
     return parse_hints(options.hints or "", where, local=options.reader.is_on(LOCAL_TIMESTAMPS))
 
