@@ -19,12 +19,12 @@ from pyspark.sql.types import StructType
 from lakelet.autoloader.detect import with_format
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import is_pattern
-from lakelet.autoloader.discovery.listing import list_files
+from lakelet.autoloader.discovery.listing import files_of
 from lakelet.autoloader.driver import check_types
 from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted
 from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined
-from lakelet.autoloader.planning import Planner, filters_of, spread
+from lakelet.autoloader.planning import Planner, spread
 from lakelet.autoloader.rounds import SourceRounds
 from lakelet.autoloader.source_schema import SourceSchema, reader_spec
 from lakelet.autoloader.spec import ADD_WIDEN, NONE, RESCUE, SPEC_OPTION, ReaderSpec, SourceSpec
@@ -44,7 +44,7 @@ class FilesReader(DataSourceReader):
         self._spec = spec
 
     def partitions(self) -> Sequence[InputPartition]:
-        table = list_files(self._spec.path, filters_of(self._spec), file_allowed=True).table
+        table = files_of(self._spec, file_allowed=True).table
         if self._spec.newest:
             table = table.sort_by([("modified", "descending"), ("path", "descending")]).slice(0, self._spec.newest)
         return [FilesPartition(parts, -1, -1) for parts in spread(table, self._spec)] or [FilesPartition((), -1, -1)]
@@ -57,7 +57,7 @@ class FilesReader(DataSourceReader):
 def open_files(spec: SourceSpec, confs: Mapping[str, str]) -> tuple[ReaderSpec, tuple[str, ...]]:
     """What readers of a batch read get, and sentences about options without effect. Nothing is written.
 
-    All files are looked at for the schema, so an evolution mode decides about the rescued column and the merging of types only (AL-30).
+    All files are read for the schema, so an evolution mode decides about the rescued column and the merging of types only (AL-30).
 
     Raises:
         LakeletError: CF_PATH_DOES_NOT_EXIST_FOR_READ_FILES, CF_UNABLE_TO_DETECT_FILE_FORMAT, CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE, or what

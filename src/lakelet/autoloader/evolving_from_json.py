@@ -27,7 +27,7 @@ from lakelet.autoloader.formats.json.inference import Type
 from lakelet.autoloader.formats.json.rows import JsonRow, RowRules, readable_start
 from lakelet.autoloader.formats.json.text import BrokenText, first_value
 from lakelet.autoloader.formats.options import DROP, FAILFAST
-from lakelet.autoloader.options import Options, parse_options
+from lakelet.autoloader.options import AutoLoaderOptions, parse_options
 from lakelet.autoloader.schema_growth import grow
 from lakelet.autoloader.schema_hints import apply_hints
 from lakelet.autoloader.source_schema import SchemaLog, hints_of
@@ -53,7 +53,7 @@ class JsonCall:
     """
 
     key: str
-    options: Options
+    options: AutoLoaderOptions
     where: Location
     argument: str = ""
     notices: tuple[str, ...] = ()
@@ -68,11 +68,11 @@ class JsonCall:
         given = {name.lower(): value for name, value in options.items() if value is not None}
         key = str(given.pop(KEY.lower(), "")).strip()
         if not key:
-            raise _invalid(f"from_json without a schema needs the option {KEY}", where, f'For example: {{"{KEY}": "orders"}}')
+            raise _invalid_call(f"from_json without a schema needs the option {KEY}", where, f'For example: {{"{KEY}": "orders"}}')
         mode = str(given.get("schemaevolutionmode", ADD))
         if mode.lower() not in [known.lower() for known in MODES]:
             what = f"schemaEvolutionMode {mode!r} of from_json is unknown; the modes are {', '.join(MODES)}"
-            raise _invalid(what, where, nearest=nearest_names(mode, MODES))
+            raise _invalid_call(what, where, nearest=nearest_names(mode, MODES))
         named = {name.lower(): name for name in (*_OF_READERS, *(o.name for o in JsonFormat.options if o.name not in _OF_FILES))}
         plain = {name: str(value) for name, value in given.items() if name in named}
         cloud = {f"cloudFiles.{name}": str(given[name.lower()]) for name in _OURS if name.lower() in given}
@@ -84,9 +84,9 @@ class JsonCall:
             problem.what = problem.what.replace("cloudFiles.", "")
             raise
         if found.reader.record_mode == DROP:
-            raise _invalid(f"mode {DROP} does not go with from_json, which gives a value for each row", where)
+            raise _invalid_call(f"mode {DROP} does not go with from_json, which gives a value for each row", where)
         if any(kind.typeName() == "variant" for kind in hints.values()):
-            raise _invalid("a field of from_json cannot be VARIANT here", where, "Hint it as STRING, and use parse_json on it.")
+            raise _invalid_call("a field of from_json cannot be VARIANT here", where, "Hint it as STRING, and use parse_json on it.")
         known = {*named, *(name.lower() for name in _OURS)}
         left = [name for name in options if name.lower() not in known and name.lower() != KEY.lower()]
         return cls(key, found, where, argument, (*found.notices, *(f"option {name} has no effect in from_json" for name in left)))
@@ -211,7 +211,7 @@ def changes_since(location: str, since: str) -> list[SchemaChange]:
     ]
 
 
-def _invalid(what: str, where: Location, todo: str | None = None, nearest: tuple[str, ...] = ()) -> LakeletError:
+def _invalid_call(what: str, where: Location, todo: str | None = None, nearest: tuple[str, ...] = ()) -> LakeletError:
     return LakeletError("JSON_COLUMN_INVALID", what, where=where, todo=todo, nearest=nearest)
 
 
@@ -275,17 +275,17 @@ class JsonTexts:
         if not pa.types.is_string(texts.type) and not pa.types.is_large_string(texts.type):
             what = f"from_json, schemaLocationKey {self.key!r}: its column is {texts.type}, not a text; cast it to STRING"
             raise LakeletError("JSON_COLUMN_INVALID", what)
-        split = _lines(texts)
+        split = _texts_by_line_ends(texts)
         if self.guessed:
-            return self._structs(len(texts), [], [], self._blocks), self._unknown(*split)
+            return self._structs_of(len(texts), [], [], self._blocks), self._unknown_types(*split)
         try:
-            return self._structs(len(texts), *split, self._blocks), None
+            return self._structs_of(len(texts), *split, self._blocks), None
         except UnknownFields as error:
             if not (self.unlimited or self.spec.grows):
                 raise UnknownJsonFields(error.blob, self.key) from None
-        return self._structs(len(texts), *split, self._keeping), self._unknown(*split)
+        return self._structs_of(len(texts), *split, self._keeping), self._unknown_types(*split)
 
-    def _structs(self, count: int, lines: Texts, others: Texts, blocks: BlockReader) -> Any:
+    def _structs_of(self, count: int, lines: Texts, others: Texts, blocks: BlockReader) -> Any:
         found = blocks.read(b"\n".join(line for _, line in lines)) if lines else None
         rows = [(lines[number][0], row) for number, row in found.rows] if found else []
         read_singly = {at for at, _ in rows}
@@ -294,9 +294,9 @@ class JsonTexts:
         rows = [(at, _with_unread(row)) for at, row in rows]
         self._refuse_broken([row for _, row in rows])
         columns = found.columns if found is not None and clean else None
-        return self._array(count, clean, columns, rows)
+        return self._struct_array(count, clean, columns, rows)
 
-    def _array(self, count: int, clean: Sequence[int], columns: Sequence[Any] | None, rows: Sequence[tuple[int, JsonRow]]) -> Any:
+    def _struct_array(self, count: int, clean: Sequence[int], columns: Sequence[Any] | None, rows: Sequence[tuple[int, JsonRow]]) -> Any:
         """The structs: `columns` hold the rows `clean`; the rows that were read singly come with their number."""
         order: list[int | None] = [None] * count
         for position, at in enumerate([*clean, *(at for at, _ in rows)]):
@@ -324,7 +324,7 @@ class JsonTexts:
                 todo="Correct the text, or use mode PERMISSIVE, which keeps it in the rescued column.",
             )
 
-    def _unknown(self, lines: Texts, others: Texts) -> Type:
+    def _unknown_types(self, lines: Texts, others: Texts) -> Type:
         """The types of all fields that the schema does not know; of all fields where none is stored."""
         inference = RecordInference(self._rules, known=None if self.unlimited else self.schema)
         inference.add_block(b"\n".join(line for _, line in lines))
@@ -333,7 +333,7 @@ class JsonTexts:
         return inference.found
 
 
-def _lines(texts: Any) -> tuple[Texts, Texts]:
+def _texts_by_line_ends(texts: Any) -> tuple[Texts, Texts]:
     """(row, text) of the texts without line ends, and of those with; NULL and blank ones are in neither."""
     lines: Texts = []
     others: Texts = []

@@ -95,7 +95,7 @@ _SIZE = re.compile(r"(\d+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Options:
+class AutoLoaderOptions:
     """The options of one source, checked and typed. `reader`: what readers need of them."""
 
     format: Format
@@ -111,7 +111,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class _Values:
+class _CheckedOptions:
     """The checked options of a call, by lower-case key without prefix.
 
     given_cloud, given_plain: as they were written. cloud: of cloudFiles. plain: of every file source. of_format: of the format alone.
@@ -125,19 +125,19 @@ class _Values:
     of_format: Mapping[str, Any]
 
 
-def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
+def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> AutoLoaderOptions:
     """Check every option of a reader call, and the settings that are defaults of options or change how files are read.
 
     Raises LakeletError naming the key, never the value of an unknown or credential key.
     """
-    values = _values(spec, confs)
+    values = _checked_values(spec, confs)
     cloud = values.cloud
     clean = clean_source(cloud, spec)
     if spec.schema is not None:
         values.format.check_schema(spec.schema, spec.where)
     reader = _reader_spec(values, clean, spec, confs)
     of_settings = check_settings(values.format.name, confs, values.given_plain, inferred=spec.schema is None, where=spec.where)
-    return Options(
+    return AutoLoaderOptions(
         format=values.format,
         reader=reader,
         schema_location=cloud["schemalocation"],
@@ -147,7 +147,7 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         sample_bytes=_bytes_of(confs.get(SAMPLE_BYTES, "50gb")) or 50 << 30,
         clean=clean,
         notices=(
-            *_notices(values, spec.options),
+            *_notices_of_options(values, spec.options),
             *_lost_notices(reader),
             *_enforced_notices(reader, values.given_plain),
             *clean_notices(values.given_cloud, clean),
@@ -157,10 +157,10 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
     )
 
 
-def _values(spec: SourceSpec, confs: Mapping[str, str]) -> _Values:
+def _checked_values(spec: SourceSpec, confs: Mapping[str, str]) -> _CheckedOptions:
     """The options of a call with the session's defaults, each checked by itself, and for those that exclude each other."""
-    given_cloud, given_plain = _split(spec.options)
-    format = _format(given_cloud, spec)
+    given_cloud, given_plain = _cloud_and_plain(spec.options)
+    format = _named_format(given_cloud, spec)
     validate = read_options([_VALIDATE], given_cloud, spec.where, prefix="cloudFiles.")["validateoptions"]
     if validate:
         _check_keys(given_cloud, spec)
@@ -173,14 +173,14 @@ def _values(spec: SourceSpec, confs: Mapping[str, str]) -> _Values:
     problem = format.check(of_format)
     if problem:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
-    return _Values(format, given_cloud, given_plain, cloud, plain, of_format)
+    return _CheckedOptions(format, given_cloud, given_plain, cloud, plain, of_format)
 
 
-def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, confs: Mapping[str, str]) -> ReaderSpec:
+def _reader_spec(values: _CheckedOptions, clean: CleanSource | None, spec: SourceSpec, confs: Mapping[str, str]) -> ReaderSpec:
     """What readers need of the options. Raises CF_INCONSISTENT_OPTIONS for an evolution mode that does not go with the others."""
     format, cloud, plain, format_options = values.format, values.cloud, values.plain, values.of_format
     explicit = spec.schema is not None
-    mode = _mode(cloud["schemaevolutionmode"], format, explicit, spec)
+    mode = _evolution_mode(cloud["schemaevolutionmode"], format, explicit, spec)
     if mode == ADD_WIDEN and format_options.get("prefersdecimal") is False:
         what = f"option prefersDecimal cannot be false with cloudFiles.schemaEvolutionMode {mode}"
         raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=spec.where)
@@ -210,12 +210,12 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         max_bytes=cloud["maxbytespertrigger"],
         newest_first=plain["latestfirst"],
         name_glob=plain["pathglobfilter"],
-        hidden_segments=_regex(plain["ignoredpathsegmentregex"], spec),
-        modified_after=_moment(values.given_plain, "modifiedAfter", zone, spec),
-        modified_before=_moment(values.given_plain, "modifiedBefore", zone, spec),
+        hidden_segments=_checked_regex(plain["ignoredpathsegmentregex"], spec),
+        modified_after=_moment_option(values.given_plain, "modifiedAfter", zone, spec),
+        modified_before=_moment_option(values.given_plain, "modifiedBefore", zone, spec),
         strict_glob=cloud["usestrictglobber"],
         recursive=plain["recursivefilelookup"],
-        partition_columns=_names(cloud["partitioncolumns"]),
+        partition_columns=_listed_names(cloud["partitioncolumns"]),
         allow_overwrites=cloud["allowoverwrites"],
         ignore_corrupt=plain["ignorecorruptfiles"],
         ignore_missing=plain["ignoremissingfiles"],
@@ -226,7 +226,7 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
     )
 
 
-def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _cloud_and_plain(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     cloud: dict[str, str] = {}
     plain: dict[str, str] = {}
     for key, value in options.items():
@@ -235,7 +235,7 @@ def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return cloud, plain
 
 
-def _format(cloud: Mapping[str, str], spec: SourceSpec) -> Format:
+def _named_format(cloud: Mapping[str, str], spec: SourceSpec) -> Format:
     wanted = cloud.get("format")
     if not wanted:
         todo = f"Set it to one of {', '.join(NAMES)}."
@@ -277,7 +277,7 @@ def _check_conflicts(cloud: Mapping[str, str], spec: SourceSpec) -> None:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", f"cloudFiles.useManagedFileEvents cannot be combined with {names}", where=spec.where)
 
 
-def _mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) -> str:
+def _evolution_mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) -> str:
     if wanted is None:
         return NONE if explicit or format.fixed_schema else ADD
     mode = {name.lower(): name for name in MODES}.get(wanted.lower())
@@ -314,11 +314,11 @@ def _rescued_column(named: str | None, *, mode: str, explicit: bool, declared: S
     return named or its_own or (None if explicit or mode == NONE else RESCUED_COLUMN)
 
 
-def _names(listed: str | None) -> tuple[str, ...] | None:
+def _listed_names(listed: str | None) -> tuple[str, ...] | None:
     return None if listed is None else tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def _notices(values: _Values, written: Collection[str]) -> list[str]:
+def _notices_of_options(values: _CheckedOptions, written: Collection[str]) -> list[str]:
     """One sentence for each option that is accepted without effect; values are never shown, they may be secrets.
 
     `written`: the keys as user code spells them.
@@ -361,7 +361,7 @@ def _bytes_of(value: str) -> int | None:
     return int(match[1]) << (10 * " kmgtp".index(match[2].lower() or " ")) if match else None
 
 
-def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) -> int | None:
+def _moment_option(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) -> int | None:
     from lakelet.autoloader.text_values import timestamp_micros  # imports pyarrow
 
     value = group.get(name.lower())
@@ -376,7 +376,7 @@ def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) ->
     return micros
 
 
-def _regex(pattern: str, spec: SourceSpec) -> str:
+def _checked_regex(pattern: str, spec: SourceSpec) -> str:
     try:
         re.compile(pattern)
     except re.error as error:

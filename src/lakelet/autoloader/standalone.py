@@ -1,4 +1,4 @@
-"""Auto Loader without the Lakelet runtime: state and evolution where nobody looks after the query (docs/cookbook.md, recipe 6).
+"""Auto Loader without the Lakelet runtime: state and evolution of a query that the application runs (docs/cookbook.md, recipe 6).
 
 The runtime gives each source a state folder and stores new schema versions in the driver. Alone, the state lies at the source's
 `cloudFiles.schemaLocation` (or where the option `lakelet.state` says), and the reader that meets unknown fields stores the next version.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.driver import AutoLoaderSource
 from lakelet.autoloader.loading import FORMAT, capturing, given_options, pop_path, reader_arguments, struct_of
-from lakelet.autoloader.options import Options, batch_usage
+from lakelet.autoloader.options import AutoLoaderOptions, batch_usage
 from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.source_schema import SourceSchema
 from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec, SourceSpec, names_pattern
@@ -66,20 +66,20 @@ def open_alone(
     said = {key: value for key, value in options.items() if key.lower() not in (STATE_OPTION, MOVED_OPTION, "path")}
     spec = SourceSpec(path, said, schema)
     source = AutoLoaderSource.open(spec, state=state, confs=confs)
-    _follow(source, spec, state, by_key.get(MOVED_OPTION))
+    _note_reads(source, spec, state, by_key.get(MOVED_OPTION))
     if source.notices:
         warnings.warn("cloudFiles: " + "; ".join(source.notices), stacklevel=3)
     return source
 
 
-def _follow(source: AutoLoaderSource, spec: SourceSpec, state: str, told: str | None) -> None:
+def _note_reads(source: AutoLoaderSource, spec: SourceSpec, state: str, told: str | None) -> None:
     """Note what the stream reads, and where the files lie that it has read: they may have been moved with the state."""
     before, now = noted(state), SourceReads(path_in_store(spec.path), names_pattern(spec), _folder_of(spec.path, state))
 
     def compared(old: Folder, new: Folder, moves: Sequence[Move]) -> SameNames:
         return source.same_names(old.path, new.path, moves)
 
-    found = followed(before, now, compared, _told(told), partial(_moved_or_other, state)).now
+    found = followed(before, now, compared, _moves_given(told), partial(_moved_or_other, state)).now
     if found != before:
         note(state, found)
 
@@ -91,7 +91,7 @@ def _folder_of(location: str, state: str) -> Folder:
     return Folder(path, store, roots={PROJECT: path_in_store(state)} if here else {}, shown=fixed_folder(location) if store else path)
 
 
-def _told(text: str | None) -> tuple[Move, ...]:
+def _moves_given(text: str | None) -> tuple[Move, ...]:
     """What the option says was moved. Raises CF_INVALID_OPTION_VALUE."""
     if text is None:
         return ()
@@ -132,7 +132,7 @@ def evolve_in_reader(spec: ReaderSpec, note: UnknownFieldNote) -> None:
     format = format_of(spec.format)
     assert format is not None
     location = spec.schema_location or spec.state
-    options = Options(format, spec, location, spec.hints or None, include_existing=True, sample_files=0, sample_bytes=0)
+    options = AutoLoaderOptions(format, spec, location, spec.hints or None, include_existing=True, sample_files=0, sample_bytes=0)
     schema = SourceSchema(SourceSpec(spec.path, {}), options, location, store=True)
     if schema.public().json() == spec.schema_json:
         schema.evolve(note, Ledger(spec.state).planned(note.after, note.up_to)["path"].to_pylist())
@@ -142,7 +142,7 @@ def _no_state(path: str, *, explicit: bool) -> LakeletError:
     if explicit:
         return LakeletError(
             "CF_INCORRECT_STREAM_USAGE",
-            f"{path}: outside a pipeline a cloudFiles stream must be told where to remember the files it has seen",
+            f"{path}: outside a pipeline a cloudFiles stream needs a folder where it remembers the files it has seen",
             todo=f"Set the option {STATE_OPTION} (or cloudFiles.schemaLocation) to a folder of this stream's own.",
         )
     return LakeletError(
@@ -251,6 +251,12 @@ STAND_ALONE: tuple[Patch, ...] = (
     Patch(_STREAM, "load", without_context(_stream_load), "a stream of cloudFiles has _metadata and VARIANT columns", "2.0.0"),
     Patch(_READER, "format", without_context(capturing("format")), _KNOWS, "1.4.0"),
     Patch(_READER, "load", without_context(_batch_load), "cloudFiles cannot be read as a batch", "1.4.0"),
-    Patch("pyspark.core.context.SparkContext", "stop", without_context(_stop), "the replacements end with the application", "0.7.0"),
+    Patch(
+        "pyspark.core.context.SparkContext",
+        "stop",
+        without_context(_stop),
+        "the replacements end with the application",
+        "0.7.0",
+    ),
 )
 """What a stand-alone application's `load` needs."""

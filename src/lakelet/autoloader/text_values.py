@@ -63,7 +63,7 @@ def timestamp_ntz_micros(text: str) -> int | None:
 
 
 def date_days(text: str) -> int | None:
-    """Days since 1970-01-01; like Spark, whatever follows a `T` or a blank is not looked at."""
+    """Days since 1970-01-01; like Spark, whatever follows a `T` or a blank is not read."""
     match = _DATE.fullmatch(text.strip(_JAVA_SPACE))
     days = days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
     return None if days is None else within(32, days)
@@ -203,7 +203,7 @@ def compile_pattern(pattern: str, zone: str, kind: str = TIMESTAMP) -> Parse:
 
     def parse(text: str) -> int | None:
         match = regex.fullmatch(text)
-        return None if match is None else _value(match.groupdict(), zone, kind)
+        return None if match is None else _value_of_groups(match.groupdict(), zone, kind)
 
     return parse
 
@@ -214,7 +214,7 @@ def pattern_regex(pattern: str) -> re.Pattern[str]:
     seen: dict[str, int] = {}
     open_ = 0
     variable = False
-    for letters, literal in _tokens(pattern):
+    for letters, literal in _pattern_tokens(pattern):
         if literal == "[":
             open_ += 1
             parts.append("(?:")
@@ -228,7 +228,7 @@ def pattern_regex(pattern: str) -> re.Pattern[str]:
             variable = False
         else:
             assert letters is not None
-            name, regex, free = _field(letters)
+            name, regex, free = _field_form(letters)
             if variable and free:
                 raise ValueError(f"has {letters} right after a number without a fixed width")
             variable = free
@@ -241,7 +241,7 @@ def pattern_regex(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE | re.ASCII)
 
 
-def _tokens(pattern: str) -> Iterator[tuple[str | None, str | None]]:
+def _pattern_tokens(pattern: str) -> Iterator[tuple[str | None, str | None]]:
     """(run of one letter, None) or (None, literal text); brackets are literals of one character."""
     for match in _TOKEN.finditer(pattern):
         quoted, _, other = match.groups()
@@ -255,7 +255,7 @@ def _tokens(pattern: str) -> Iterator[tuple[str | None, str | None]]:
             yield None, other
 
 
-def _field(letters: str) -> tuple[str, str, bool]:
+def _field_form(letters: str) -> tuple[str, str, bool]:
     """(name, regular expression, whether it is a number without a fixed width) of a run of one letter."""
     letter, width = letters[0], len(letters)
     if letter in "yu" and width <= 6 and not (letter == "u" and width < 4):
@@ -263,9 +263,9 @@ def _field(letters: str) -> tuple[str, str, bool]:
         return ("year2" if width == 2 else "year"), years.get(width, rf"-?\d{{{width}}}"), width in (1, 3)
     if letter in "ML" and width <= 4:
         names = [name if width == 4 else name[:3] for name in _MONTHS]
-        return ("month", _number(width), width == 1) if width <= 2 else ("month_name", "|".join(names), False)
+        return ("month", _number_form(width), width == 1) if width <= 2 else ("month_name", "|".join(names), False)
     if letter in _NUMBERS and width <= 2:
-        return _NUMBERS[letter], _number(width), width == 1
+        return _NUMBERS[letter], _number_form(width), width == 1
     if letter == "D" and width <= 3:
         return "day_of_year", (r"\d{1,3}", r"\d{2,3}", r"\d{3}")[width - 1], width < 3
     if letter == "S" and width <= 9:
@@ -282,31 +282,31 @@ def _field(letters: str) -> tuple[str, str, bool]:
     return "zone", forms[width - 1], False
 
 
-def _number(width: int) -> str:
+def _number_form(width: int) -> str:
     return r"\d{2}" if width == 2 else r"\d{1,19}"
 
 
-def _value(groups: Mapping[str, str | None], zone: str, kind: str) -> int | None:
+def _value_of_groups(groups: Mapping[str, str | None], zone: str, kind: str) -> int | None:
     found: dict[str, str] = {}
     for name, text in groups.items():
         if text is not None and found.setdefault(name.rpartition("_")[0], text) != text:
             return None  # one field twice, with two values
-    days = _date(found)
+    days = _days_found(found)
     if days is None:
         return None
     if kind == DATE:
         return within(32, days)
-    micros = _time(found)
+    micros = _micros_found(found)
     if micros is None:
         return None
     local = days * _DAY + micros
     if kind == TIMESTAMP_NTZ:
         return None if "zone" in found else within(64, local)
-    offset = _offset(found["zone"], local) if "zone" in found else offset_seconds(zone, local)
+    offset = _offset_found(found["zone"], local) if "zone" in found else offset_seconds(zone, local)
     return None if offset is None else within(64, local - offset * 1_000_000)
 
 
-def _date(found: Mapping[str, str]) -> int | None:
+def _days_found(found: Mapping[str, str]) -> int | None:
     year = 2000 + int(found["year2"]) if "year2" in found else int(found.get("year", "1970"))
     if found.get("era", "").upper() == "BC":
         year = 1 - year
@@ -319,7 +319,7 @@ def _date(found: Mapping[str, str]) -> int | None:
     return days_of(year, month, int(found.get("day", "1")))
 
 
-def _time(found: Mapping[str, str]) -> int | None:
+def _micros_found(found: Mapping[str, str]) -> int | None:
     late = 12 if found.get("noon", "").upper() == "PM" else 0
     if "half" in found or "half0" in found:
         lowest = 1 if "half" in found else 0
@@ -337,7 +337,7 @@ def _time(found: Mapping[str, str]) -> int | None:
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int(found.get("fraction", "0")[:6].ljust(6, "0"))
 
 
-def _offset(text: str, local: int) -> int | None:
+def _offset_found(text: str, local: int) -> int | None:
     hours = _US_ZONES.get(text.upper())
     return hours * 3600 if hours is not None else offset_seconds(text, local)
 

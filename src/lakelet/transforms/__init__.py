@@ -8,7 +8,7 @@ name is part of the name. What cannot be done raises `TransformError` with a cod
 
 from __future__ import annotations
 
-from .applied import Applied, Transform, recording
+from .applied import AppliedTransform, Transform, recording
 from .casting import alter_types
 from .combining import join, union
 from .duplicates import add_watermark, deduplicate, deduplicate_micro_batch, drop_duplicates
@@ -31,7 +31,7 @@ from .selecting import (
 )
 
 __all__ = [
-    "Applied",
+    "AppliedTransform",
     "Transform",
     "TransformError",
     "add_current_timestamp",

@@ -202,7 +202,7 @@ def mask_phone(columns: str | Sequence[str], *, keep_last: int = 2) -> OneToOne:
 def mask_card(columns: str | Sequence[str], *, keep_last: int = 4) -> OneToOne:
     """`4111 1111 1111 1111` becomes `**** **** **** 1111`: every digit but the last ones is a star.
 
-    A card number has 12 to 19 digits, with single spaces or hyphens between them; its check digit is not looked at.
+    A card number has 12 to 19 digits, with single spaces or hyphens between them; its check digit is not checked.
 
     >>> from lakelet.transforms import mask_card
     >>> cards = spark.createDataFrame([("4111 1111 1111 1111",), ("4111",)], "c STRING")
@@ -217,7 +217,7 @@ def mask_card(columns: str | Sequence[str], *, keep_last: int = 4) -> OneToOne:
 def mask_iban(columns: str | Sequence[str], *, keep_last: int = 4) -> OneToOne:
     """`DE89 3704 0044 0532 0130 00` becomes `DE** **** **** **** **30 00`: country, spaces and the last characters stay.
 
-    An IBAN has two letters, two digits and 11 to 30 letters or digits, with single spaces or without; its checksum is not looked at.
+    An IBAN has two letters, two digits and 11 to 30 letters or digits, with single spaces or without; its checksum is not checked.
 
     >>> from lakelet.transforms import mask_iban
     >>> ibans = spark.createDataFrame([("DE89 3704 0044 0532 0130 00",), ("DE89",)], "i STRING")

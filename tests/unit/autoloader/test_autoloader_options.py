@@ -13,14 +13,14 @@ from lakelet.autoloader.discovery.files import LocalFiles, files_for
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.formats.json.inference import Array, Struct, to_spark
 from lakelet.autoloader.formats.text_blocks import splittable
-from lakelet.autoloader.options import Options, parse_options
+from lakelet.autoloader.options import AutoLoaderOptions, parse_options
 from lakelet.autoloader.planning import pack
 from lakelet.autoloader.schema_hints import apply_hints, parse_hints
 from lakelet.autoloader.spec import FilePart
 from lakelet.base.errors import LakeletError, Location
 
 
-def options(**given: str) -> Options:
+def options(**given: str) -> AutoLoaderOptions:
     keys = {("cloudFiles." + k if k[0] != "_" else k[1:]): v for k, v in {"format": "json", **given}.items()}
     return parse_options(SourceSpec("/in", keys, where=Location("p.py", 3)), {})
 
@@ -44,6 +44,7 @@ def options(**given: str) -> Options:
         ({"_encoding": "UTF-8", "_charset": "UTF-16"}, "CF_INCONSISTENT_OPTIONS", "charset"),
         ({"schemaEvolutionMode": "addNewColumnsWithTypeWidening", "_prefersDecimal": "false"}, "CF_INCONSISTENT_OPTIONS", "prefersDecimal"),
         ({"_mode": "FAST"}, "CF_INVALID_OPTION_VALUE", "FAILFAST"),
+        ({"format": "csv", "_samplingRatio": "half"}, "CF_INVALID_OPTION_VALUE", "samplingRatio must be a number"),
         ({"_modifiedAfter": "soon"}, "CF_INVALID_OPTION_VALUE", "modifiedAfter"),
         ({"useManagedFileEvents": "true", "useNotifications": "true"}, "CF_INCONSISTENT_OPTIONS", "useNotifications"),
     ],

@@ -16,7 +16,7 @@ from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, seconds
 from lakelet.autoloader.state.file_states import STATES, states
 from lakelet.autoloader.state.ledger import SKIPPED, Archive, Ledger
-from lakelet.autoloader.state.source_cleanup import Cleaned, clean_files
+from lakelet.autoloader.state.source_cleanup import CleanupResult, clean_files
 from lakelet.base.errors import LakeletError
 
 SECOND = 1_000_000
@@ -43,7 +43,7 @@ class Folder:
         self.ledger.plan(self.batch, self.ledger.unseen(listing, self.batch - 1), discovered=self.now - 5 * SECOND)
         self.ledger.mark_committed(self.batch)
 
-    def clean(self, at: int, mode: str = MOVE, retention: int = 10) -> Cleaned:
+    def clean(self, at: int, mode: str = MOVE, retention: int = 10) -> CleanupResult:
         rule = CleanSource(mode, retention, str(self.target) if mode == MOVE else None)
         return clean_files(str(self.source), self.state, rule, self.batch, lambda: at * SECOND)
 

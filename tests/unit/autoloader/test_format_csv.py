@@ -138,7 +138,7 @@ def test_E02_a_new_column_ends_the_query_and_names_it(csv: Callable[..., Folder]
         folder.rows(of=source, only="b.csv")
     folder.put("c.csv", "id,new\n")
     assert folder.rows(of=source, only="c.csv") == []  # no row, no reason to stop
-    found = source._schema._infer([str(folder.root / "b.csv"), str(folder.root / "c.csv")], source.columns().data)
+    found = source._schema._infer_from_files([str(folder.root / "b.csv"), str(folder.root / "c.csv")], source.columns().data)
     assert found.simpleString() == "struct<d r:string>"
 
 
@@ -179,7 +179,7 @@ def test_E15_a_wider_value_widens_its_column(csv: Callable[..., Folder]) -> None
     folder.put("b.csv", "id,amt,hint\n2147483648,1.25,3\nx,3,2147483648\n")
     with pytest.raises(UnknownFieldException, match=r"NEW_FIELDS_AND_WIDENED_TYPES_IN_FILE\] Encountered unknown fields and type changes"):
         folder.rows(of=source, only="b.csv")
-    seen = source._schema._infer([str(folder.root / "b.csv")], before)
+    seen = source._schema._infer_from_files([str(folder.root / "b.csv")], before)
     wide, added, widened = grow(before, seen, unless_hinted=frozenset({"hint"}))
     assert (added, widened) == ((), (("id", "int", "bigint"), ("amt", "int", "decimal(12,2)")))
     assert wide.simpleString() == "struct<id:bigint,amt:decimal(12,2),hint:int>"

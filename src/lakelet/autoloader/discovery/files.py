@@ -172,13 +172,13 @@ class LocalFiles:
             return stream.read()
 
     def write(self, path: str, content: bytes) -> None:
-        with _writing(path):
-            os.replace(self._temporary(path, content), path)
+        with _failures_of_writing(path):
+            os.replace(self._temporary_file(path, content), path)
         sync_folder(os.path.dirname(path))
 
     def create(self, path: str, content: bytes) -> bool:
-        with _writing(path):
-            temporary = self._temporary(path, content)
+        with _failures_of_writing(path):
+            temporary = self._temporary_file(path, content)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -214,7 +214,7 @@ class LocalFiles:
         return "file:" + encoded(path)
 
     @staticmethod
-    def _temporary(path: str, content: bytes) -> str:
+    def _temporary_file(path: str, content: bytes) -> str:
         folder = os.path.dirname(path)
         os.makedirs(folder, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=folder)
@@ -232,7 +232,7 @@ class LocalFiles:
 
 
 @contextmanager
-def _writing(path: str) -> Iterator[None]:
+def _failures_of_writing(path: str) -> Iterator[None]:
     """Convert an OSError of a write into a LakeletError; readers see no part of the file."""
     try:
         yield
@@ -271,10 +271,10 @@ class RemoteFiles(RemoteStore):
     def scan(self, path: str) -> Iterator[Scan]:
         folder = path.rstrip("/")
         if folder not in self._known:
-            self._known = self._tree(folder)
+            self._known = self._folders_below(folder)
         yield self._known.pop(folder)
 
-    def _tree(self, root: str) -> dict[str, Scan]:
+    def _folders_below(self, root: str) -> dict[str, Scan]:
         """Every folder below `root` by its path, `root` itself included."""
         files: dict[str, tuple[list[str], list[int], list[int]]] = {root: ([], [], [])}
         folders: dict[str, dict[str, None]] = {}

@@ -31,12 +31,12 @@ def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | No
             head = stream.read(_LEAST_WIDE)
         wide = wide_codec(head)
         if wide is not None and not codec.startswith(wide[:6]):
-            return _sentence(f"{uri}: it is not {shown_codec(codec)}", shown_codec(wide))
+            return _remedy(f"{uri}: it is not {shown_codec(codec)}", shown_codec(wide))
         if codec.startswith(("utf-16", "utf-32")):
-            return _sentence(f"{uri}: it is not {shown_codec(codec)}", "UTF-8")
+            return _remedy(f"{uri}: it is not {shown_codec(codec)}", "UTF-8")
         found = None
         with open_stream(files, path) as stream:
-            for number, text in enumerate(_lines(stream), 1):
+            for number, text in enumerate(_lines_of(stream), 1):
                 at = _first_bad(text, codec)
                 if at is not None:
                     found = (number, text, at)
@@ -49,7 +49,7 @@ def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | No
     except OSError:
         return None
     place = f"{uri}, line {number}" + (f", column {field}" if field else "")
-    return _sentence(f"{place}: the byte 0x{text[at]:02X} is not {shown_codec(codec)}", _likely(text))
+    return _remedy(f"{place}: the byte 0x{text[at]:02X} is not {shown_codec(codec)}", _likely_encoding(text))
 
 
 def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str | None:
@@ -71,7 +71,7 @@ def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str 
     return None
 
 
-def _sentence(what: str, likely: str) -> str:
+def _remedy(what: str, likely: str) -> str:
     return f'{what}. It looks like {likely}: .option("encoding", "{likely}") on the reader reads it'
 
 
@@ -83,7 +83,7 @@ def _first_bad(text: bytes, codec: str) -> int | None:
     return None
 
 
-def _likely(text: bytes) -> str:
+def _likely_encoding(text: bytes) -> str:
     """The encoding of a line in which bytes stand that are not of the given one: a guess by its bytes above ASCII."""
     if has_utf8(text):
         return "UTF-8"
@@ -92,7 +92,7 @@ def _likely(text: bytes) -> str:
     return "ISO-8859-1"
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
+def _lines_of(stream: BinaryIO) -> Iterator[bytes]:
     rest = b""
     while chunk := stream.read(BLOCK_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -5,14 +5,14 @@ text is one row per line, or with `wholeText` one row per file (FF-27); binaryFi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.files import Files, unreadable
-from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
+from lakelet.autoloader.discovery.files import unreadable
+from lakelet.autoloader.formats.base import Chunk, Format, FormatReader, mark_of
 from lakelet.autoloader.formats.charsets import is_utf8, readable
 from lakelet.autoloader.formats.csv.records import lines_of
 from lakelet.autoloader.formats.options import encoding, flag, line_separator
@@ -28,31 +28,6 @@ if TYPE_CHECKING:
 
 _KINDS = {"path": "string", "modificationTime": "timestamp", "length": "bigint", "content": "binary"}
 _LARGEST = (1 << 31) - 1
-
-
-class BinaryFormat(Format):
-    """`cloudFiles.format` binaryFile."""
-
-    name = "binaryFile"
-    fixed_schema = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
-
-    def check_schema(self, schema: StructType, where: Location | None) -> None:
-        """A declared schema has the four columns with their types; further ones can only come from folder names."""
-        declared = {field.name: field.dataType.simpleString() for field in schema.fields}
-        if any(declared.get(name) != kind for name, kind in _KINDS.items()):
-            found = ", ".join(f"{name} {kind.upper()}" for name, kind in declared.items())
-            raise LakeletError(
-                "BINARY_FILE_DATA_SOURCE_SCHEMA_MISMATCH",
-                f"binaryFile has the columns {self.fixed_schema}, not {found}",
-                where=where,
-                todo="Leave the schema out.",
-            )
-
-    def infer(self, spec: ReaderSpec, files: Files, paths: Sequence[str], known: StructType | None) -> StructType:
-        raise LakeletError("INTERNAL", "the columns of binaryFile are not inferred")
-
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return BinaryReader(spec, fields, files, ignored)
 
 
 class BinaryReader(FormatReader):
@@ -75,25 +50,24 @@ class BinaryReader(FormatReader):
         yield Chunk(columns, marks=None if columns else [None])
 
 
-class TextFormat(Format):
-    """`cloudFiles.format` text."""
+class BinaryFormat(Format):
+    """`cloudFiles.format` binaryFile."""
 
-    name = "text"
-    fixed_schema = "value STRING"
-    options = (encoding("utf-8", aliases=()), line_separator(), flag("wholeText", False))
+    name = "binaryFile"
+    reader_class = BinaryReader
+    fixed_schema = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
-    def splittable(self, spec: ReaderSpec, path: str) -> bool:
-        given = spec.format_options
-        return not given["wholetext"] and can_split(path, given["encoding"], given["linesep"])
-
-    def supports(self, data_type: Any) -> bool:
-        return bool(data_type.typeName() in ("string", "char", "varchar"))
-
-    def infer(self, spec: ReaderSpec, files: Files, paths: Sequence[str], known: StructType | None) -> StructType:
-        raise LakeletError("INTERNAL", "the columns of text files are not inferred")
-
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return TextReader(spec, fields, files, ignored)
+    def check_schema(self, schema: StructType, where: Location | None) -> None:
+        """A declared schema has the four columns with their types; further ones can only come from folder names."""
+        declared = {field.name: field.dataType.simpleString() for field in schema.fields}
+        if any(declared.get(name) != kind for name, kind in _KINDS.items()):
+            found = ", ".join(f"{name} {kind.upper()}" for name, kind in declared.items())
+            raise LakeletError(
+                "BINARY_FILE_DATA_SOURCE_SCHEMA_MISMATCH",
+                f"binaryFile has the columns {self.fixed_schema}, not {found}",
+                where=where,
+                todo="Leave the schema out.",
+            )
 
 
 class TextReader(FormatReader):
@@ -115,11 +89,11 @@ class TextReader(FormatReader):
         for block in blocks:
             plain = _plain_lines(block) if separator in (None, "\n") else None
             lines = plain if plain is not None else [line for line, _ in lines_of(block, separator)]
-            marks = None if has_utf8(block) else self._marks(lines, passed, part)
+            marks = None if has_utf8(block) else self._marks_of_lines(lines, passed, part)
             passed += len(lines)
             yield self._chunk(lines, marks)
 
-    def _marks(self, lines: list[bytes], passed: int, part: FilePart) -> list[int | None]:
+    def _marks_of_lines(self, lines: list[bytes], passed: int, part: FilePart) -> list[int | None]:
         """Lines with bytes that are not of the encoding, counted."""
         first = passed + 1 + (count_lines(self.files, part.path, part.start - 1) + 1 if part.start > 0 else 0)
         return [mark_of(number, bad_bytes=not has_utf8(line)) for number, line in enumerate(lines, first)]
@@ -134,6 +108,22 @@ class TextReader(FormatReader):
         at = names.index("value") if "value" in names else 0
         columns = [column if here == at else pa.nulls(len(values), kind) for here, (_, _, kind) in enumerate(self.fields)]
         return Chunk(columns, marks=marks if columns or marks else [None] * len(values))
+
+
+class TextFormat(Format):
+    """`cloudFiles.format` text."""
+
+    name = "text"
+    reader_class = TextReader
+    fixed_schema = "value STRING"
+    options = (encoding("utf-8", aliases=()), line_separator(), flag("wholeText", False))
+
+    def splittable(self, spec: ReaderSpec, path: str) -> bool:
+        given = spec.format_options
+        return not given["wholetext"] and can_split(path, given["encoding"], given["linesep"])
+
+    def supports(self, data_type: Any) -> bool:
+        return bool(data_type.typeName() in ("string", "char", "varchar"))
 
 
 def _plain_lines(block: bytes) -> list[bytes] | None:

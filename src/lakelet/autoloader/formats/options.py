@@ -173,11 +173,17 @@ def read_options(
     found: dict[str, Any] = {}
     for option in options:
         values = {
-            name: _value(option, f"option {prefix}{name}", given[name.lower()], where) for name in option.names if name.lower() in given
+            name: _checked_value(option, f"option {prefix}{name}", given[name.lower()], where)
+            for name in option.names
+            if name.lower() in given
         }
         key, setting = option.name.lower(), (defaults or {}).get(option.name.lower())
         if not values and setting is not None:
-            values = {option.name: _value(option, f"setting {setting[0]}, the default of option {prefix}{option.name},", setting[1], where)}
+            values = {
+                option.name: _checked_value(
+                    option, f"setting {setting[0]}, the default of option {prefix}{option.name},", setting[1], where
+                )
+            }
         first, *others = values.items() or [(option.name, option.default)]
         other = next((other for other in others if other[1] != first[1]), None)
         if other is not None:
@@ -187,7 +193,7 @@ def read_options(
     return found
 
 
-def _value(option: Option, called: str, text: str, where: Location | None) -> Any:
+def _checked_value(option: Option, called: str, text: str, where: Location | None) -> Any:
     try:
         found = option.read(text)
     except ValueError as problem:

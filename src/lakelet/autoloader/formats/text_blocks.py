@@ -25,7 +25,7 @@ def read_blocks(files: Files, path: str, start: int = 0, length: int | None = No
     """The lines that begin inside [start, start + length), as blocks of whole lines. Raises FAILED_READ_FILE."""
     try:
         with open_stream(files, path) as stream:
-            yield from _blocks(stream, start, length)
+            yield from _whole_lines(stream, start, length)
     except OSError as error:
         raise unreadable(files.uri(path), error) from error
 
@@ -64,7 +64,7 @@ def open_stream(files: Files, path: str) -> BinaryIO:
     return decompressed(stream, ending, files.uri(path)) if ending else stream
 
 
-def _blocks(stream: BinaryIO, start: int, length: int | None) -> Iterator[bytes]:
+def _whole_lines(stream: BinaryIO, start: int, length: int | None) -> Iterator[bytes]:
     left = length
     rest = b""
     if start > 0:
@@ -109,12 +109,12 @@ def text_blocks(
         return
     try:
         with open_stream(files, path) as stream:
-            yield from _aligned(utf8_chunks(stream, encoding), (separator or "\n").encode())
+            yield from _aligned_chunks(utf8_chunks(stream, encoding), (separator or "\n").encode())
     except OSError as error:
         raise unreadable(files.uri(path), error) from error
 
 
-def _aligned(chunks: Iterator[bytes], separator: bytes) -> Iterator[bytes]:
+def _aligned_chunks(chunks: Iterator[bytes], separator: bytes) -> Iterator[bytes]:
     held: list[bytes] = []
     for chunk in chunks:
         held.append(chunk)

@@ -62,7 +62,7 @@ OPTIONS = (
 
 
 def clean_source(values: Mapping[str, Any], spec: SourceSpec) -> CleanSource | None:
-    """What the options of a source ask for; None when nothing is to be cleaned.
+    """What the options of a source ask for; None when they ask for nothing.
 
     Args:
         values: the values of all `cloudFiles.*` options by lower-case name.
@@ -84,13 +84,13 @@ def clean_source(values: Mapping[str, Any], spec: SourceSpec) -> CleanSource | N
             why="a file could be removed while a newer content of it still waits to be read",
         )
     rule = CleanSource(mode, values["cleansource.retentionduration"], values["cleansource.movedestination"])
-    problem = _problem(rule, spec.path)
+    problem = _problem_of_rule(rule, spec.path)
     if problem:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
     return rule
 
 
-def _problem(rule: CleanSource, path: str) -> str | None:
+def _problem_of_rule(rule: CleanSource, path: str) -> str | None:
     if rule.mode == DELETE:
         short = rule.retention <= _LEAST_BEFORE_DELETE
         return "cloudFiles.cleanSource DELETE needs a cloudFiles.cleanSource.retentionDuration of more than 7 days" if short else None

@@ -99,12 +99,12 @@ def pieces(content: bytes, folder: str, schema: Any = ENTRIES, moves: Sequence[M
                 raise unknown_format(f"the ledger {folder}", found, FORMAT)
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)
-                yield _moved(pa.RecordBatch.from_arrays([batch.column(f.name) for f in schema], schema=schema), moves[made:])
+                yield _with_moves(pa.RecordBatch.from_arrays([batch.column(f.name) for f in schema], schema=schema), moves[made:])
     except (pa.ArrowInvalid, OSError, KeyError) as error:
         raise LakeletError("CF_STATE_DAMAGED", f"a file of the ledger {folder} cannot be read", why=str(error)) from None
 
 
-def _moved(piece: Any, moves: Sequence[Move]) -> Any:
+def _with_moves(piece: Any, moves: Sequence[Move]) -> Any:
     at = piece.schema.names.index("path")
     return piece.set_column(at, piece.schema.field(at), moved_paths(piece["path"], moves)) if moves else piece
 
@@ -156,30 +156,30 @@ class Ledger:
 
     def skip_existing(self, listing: Any) -> None:
         """Record files as seen before the first batch (`includeExistingFiles=false`); only the first call of a source counts."""
-        self.files.create(self._compact_path(0), self._content([self._entries_of(listing, SKIPPED, None)]))
+        self.files.create(self._compact_path(0), self._content_of([self._entries_of(listing, SKIPPED, None)]))
 
     def unseen(self, listing: Any, up_to: int, *, by_time: bool = False) -> Any:
         """Rows of a listing that no batch up to `up_to` holds; `by_time`: a file whose modification time changed counts as another one."""
-        waiting = listing.append_column("identity", _identity(listing)) if by_time else listing
-        values = (_identity(piece) if by_time else piece["path"] for piece in self.entries(up_to))
+        waiting = listing.append_column("identity", _path_and_time(listing)) if by_time else listing
+        values = (_path_and_time(piece) if by_time else piece["path"] for piece in self.entries(up_to))
         return without(waiting, "identity" if by_time else "path", values).select(listing.column_names)
 
     def plan(self, batch: int, rows: Any, *, discovered: int | None = None) -> None:
         """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: time of the listing."""
-        self.files.write(self._batch_path(batch), self._content([self._entries_of(rows, batch, discovered)]))
+        self.files.write(self._batch_path(batch), self._content_of([self._entries_of(rows, batch, discovered)]))
         reached("ledger.planned")
         if batch % _COMPACT_EVERY == _COMPACT_EVERY - 1:
-            self._compact(up_to=batch - 1)
+            self._compact_batches(up_to=batch - 1)
 
     def replan(self, batch: int, rows: Any) -> None:
         """Replace the entries of a batch that was never committed: `rows`."""
-        self.files.write(self._batch_path(batch), self._content([rows]))
+        self.files.write(self._batch_path(batch), self._content_of([rows]))
         reached("ledger.replanned")
 
     def planned(self, after: int, up_to: int) -> Any:
         """The entries of batches `after`+1 … `up_to`, in plan order. Raises CF_STATE_DAMAGED when one is missing."""
         parts: list[Any] = []
-        compacted = self._compacted()
+        compacted = self._compacted_batches()
         for batch in range(after + 1, up_to + 1):
             try:
                 parts += pieces(self.files.read(self._batch_path(batch)), self.folder, moves=self.moves)
@@ -187,22 +187,22 @@ class Ledger:
                 if batch >= compacted:
                     what = f"batch {batch} of the ledger {self.folder} is missing"
                     raise LakeletError("CF_STATE_DAMAGED", what, todo="Do a full refresh of the dataset.") from None
-                parts += [piece.filter(pc.equal(piece["batch"], batch)) for piece in self._pieces(self._compact_path(compacted))]
+                parts += [piece.filter(pc.equal(piece["batch"], batch)) for piece in self._pieces_of(self._compact_path(compacted))]
         return pa.Table.from_batches(parts, ENTRIES)
 
     def entries(self, up_to: int) -> Iterator[Any]:
         """Record batches with all entries of batches up to and including `up_to`, and of the skipped files."""
         names = self.files.names(self.folder)
-        compacted = self._compacted(names)
+        compacted = self._compacted_batches(names)
         batches = sorted(int(m[1]) for m in map(_BATCH_FILE.fullmatch, names) if m)
         paths = [self._compact_path(compacted)] if compacted >= 0 else []
         for path in paths + [self._batch_path(b) for b in batches if compacted <= b <= up_to]:
-            for piece in self._pieces(path):
+            for piece in self._pieces_of(path):
                 yield piece if (pc.max(piece["batch"]).as_py() or 0) <= up_to else piece.filter(pc.less_equal(piece["batch"], up_to))
 
     def mark_committed(self, batch: int) -> None:
         """Remember that everything up to `batch` is committed by now; the first mark of a batch counts."""
-        if batch >= 0 and batch > max(self._marks(), default=-1):
+        if batch >= 0 and batch > max(self._commit_marks(), default=-1):
             self.files.create(f"{self.folder}/committed-{batch:010d}", str(self._clock()).encode())
 
     def commits(self, up_to: int) -> dict[int, int]:
@@ -217,7 +217,7 @@ class Ledger:
             for batch, timestamp, known in zip(*(table[n].to_pylist() for n in ("batch", "planned_min", "committed_min")), strict=True):
                 planned[batch] = timestamp
                 found.update({batch: known} if known is not None else {})
-        marks = sorted(self._marks().items())
+        marks = sorted(self._commit_marks().items())
         for batch in planned:
             times = [planned.get(batch + 1), *(timestamp for mark, timestamp in marks if mark >= batch)]
             known = [timestamp for timestamp in times if timestamp is not None]
@@ -233,12 +233,12 @@ class Ledger:
             if ours and f"{self.folder}/{name}" != self._compact_path(0):
                 self.files.remove(f"{self.folder}/{name}")
         if sum(map(len, skipped)):
-            self.files.write(self._compact_path(0), self._content(skipped))
+            self.files.write(self._compact_path(0), self._content_of(skipped))
 
-    def _compact(self, up_to: int) -> None:
+    def _compact_batches(self, up_to: int) -> None:
         """Merge everything up to `up_to` into one file, then remove the parts. A crash in between leaves both, with the same entries."""
         commits = self.commits(up_to)
-        merged = self._content(_with_commits(piece, commits) for piece in self.entries(up_to))
+        merged = self._content_of(_with_commits(piece, commits) for piece in self.entries(up_to))
         self.files.write(self._compact_path(up_to + 1), merged)
         for name in self.files.names(self.folder):
             batch, compact, mark = _BATCH_FILE.fullmatch(name), _COMPACT_FILE.fullmatch(name), _MARK_FILE.fullmatch(name)
@@ -259,22 +259,22 @@ class Ledger:
         ]
         return pa.table(columns, schema=ENTRIES)
 
-    def _pieces(self, path: str) -> Iterator[Any]:
+    def _pieces_of(self, path: str) -> Iterator[Any]:
         try:
             content = self.files.read(path)
         except FileNotFoundError:
             return  # compacted by another process between listing and reading; its rows are in the newer file
         yield from pieces(content, self.folder, moves=self.moves)
 
-    def _content(self, parts: Iterable[Any]) -> bytes:
+    def _content_of(self, parts: Iterable[Any]) -> bytes:
         return to_bytes(parts, moves=len(self.moves))
 
-    def _compacted(self, names: list[str] | None = None) -> int:
+    def _compacted_batches(self, names: list[str] | None = None) -> int:
         """How many batches the newest compacted file covers; -1 when there is none."""
         found = self.files.names(self.folder) if names is None else names
         return max((int(m[1]) for m in map(_COMPACT_FILE.fullmatch, found) if m), default=-1)
 
-    def _marks(self) -> dict[int, int]:
+    def _commit_marks(self) -> dict[int, int]:
         found = [m for m in map(_MARK_FILE.fullmatch, self.files.names(self.folder)) if m]
         return {int(m[1]): int(self.files.read(f"{self.folder}/{m[0]}")) for m in found}
 
@@ -291,7 +291,7 @@ def _with_commits(piece: Any, commits: dict[int, int]) -> Any:
     return piece.set_column(at, piece.schema.field(at), pc.coalesce(piece["committed"], times))
 
 
-def _identity(rows: Any) -> Any:
+def _path_and_time(rows: Any) -> Any:
     return pc.binary_join_element_wise(rows["path"], rows["modified"].cast(pa.string()), "\n")
 
 
@@ -342,35 +342,35 @@ class Archive:
 
     def entries(self) -> Iterator[Any]:
         """Record batches of ARCHIVED; after a crash a path may appear twice with the same facts."""
-        for number in self._numbers():
-            content = self._ledger.files.read(self._path(number))
+        for number in self._file_numbers():
+            content = self._ledger.files.read(self._file_path(number))
             yield from pieces(content, self._ledger.folder, ARCHIVED, self._ledger.moves)
 
     def add(self, rows: Sequence[tuple[str, str | None, int, str | None]]) -> None:
         """Record (path, mode, time, location) of some files."""
         if not rows:
             return
-        numbers = self._numbers()
+        numbers = self._file_numbers()
         number = max(numbers, default=-1) + 1
         added = pa.table([pa.array(column, f.type) for column, f in zip(zip(*rows, strict=True), ARCHIVED, strict=True)], schema=ARCHIVED)
         merge = len(numbers) >= _MERGE_AT
         content = to_bytes([*self.entries(), added] if merge else [added], ARCHIVED, len(self._ledger.moves))
-        self._ledger.files.write(self._path(number), content)
+        self._ledger.files.write(self._file_path(number), content)
         for old in numbers if merge else ():
-            self._ledger.files.remove(self._path(old))
+            self._ledger.files.remove(self._file_path(old))
 
-    def _numbers(self) -> list[int]:
+    def _file_numbers(self) -> list[int]:
         found = (_FILE.fullmatch(name) for name in self._ledger.files.names(self._ledger.folder))
         return [int(match[1]) for match in found if match]
 
-    def _path(self, number: int) -> str:
+    def _file_path(self, number: int) -> str:
         return f"{self._ledger.folder}/archived-{number:010d}.arrow"
 
 
 def same_names(ledger: Ledger, listing: Any, old: str, new: str) -> SameNames:
     """Compare the files that a ledger knows below `old` with those of a listing below `new` that it does not know."""
-    known = pa.concat_tables([_below(pa.Table.from_batches([piece]), old) for piece in ledger.entries(_EVERY_BATCH)] or [_NOTHING])
-    found = _below(ledger.unseen(listing, _EVERY_BATCH), new)
+    known = pa.concat_tables([_relative_rows(pa.Table.from_batches([piece]), old) for piece in ledger.entries(_EVERY_BATCH)] or [_NOTHING])
+    found = _relative_rows(ledger.unseen(listing, _EVERY_BATCH), new)
     there = found.filter(pc.is_in(found["path"], value_set=known["path"].combine_chunks()))
     sizes = dict(zip(known["path"].to_pylist(), known["size"].to_pylist(), strict=True)) if len(there) else {}
     sized = sum(sizes[path] == size for path, size in zip(there["path"].to_pylist(), there["size"].to_pylist(), strict=True))
@@ -380,7 +380,7 @@ def same_names(ledger: Ledger, listing: Any, old: str, new: str) -> SameNames:
 _NOTHING = pa.table({"path": pa.array([], pa.string()), "size": pa.array([], pa.int64())})
 
 
-def _below(rows: Any, folder: str) -> Any:
+def _relative_rows(rows: Any, folder: str) -> Any:
     """Relative path and size of the rows below a folder."""
     prefix = folder.rstrip("/") + "/"
     rows = rows.filter(pc.starts_with(rows["path"], prefix))

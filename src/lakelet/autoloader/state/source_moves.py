@@ -111,20 +111,20 @@ class Followed:
     moved: Move | None = None
 
 
-def followed(before: SourceReads | None, now: SourceReads, compare: Compare, told: Sequence[Move], ask: Ask) -> Followed:
+def followed(before: SourceReads | None, now: SourceReads, compare: Compare, given: Sequence[Move], ask: Ask) -> Followed:
     """Relate what a source reads now to what was noted at its last start. Raises what `ask` makes if only the user can tell.
 
-    `told`: what the user says was moved.
+    `given`: what the user says was moved.
     """
     if before is None:
         return Followed(now)
-    found = found_at(before.folder, now.folder, lambda: compare(before.folder, now.folder, before.moves), told)
+    found = found_at(before.folder, now.folder, lambda: compare(before.folder, now.folder, before.moves), given)
     new = [found.move] if found.move is not None else []
-    new += [move for old in before.earlier for move in told if is_below(old.path, move[0]) and is_below(move[1], now.folder.path)]
+    new += [move for old in before.earlier for move in given if is_below(old.path, move[0]) and is_below(move[1], now.folder.path)]
     new = [move for move in dict.fromkeys(new) if (move,) != before.moves[-1:]]
     moves = (*before.moves, *new)
     others = [*before.earlier, *([before.folder] if found.elsewhere else [])]
-    earlier = tuple(old for old in others if replaced(old.path, new) == old.path and not _holds(now.folder, old))
+    earlier = tuple(old for old in others if replaced(old.path, new) == old.path and not _is_read_again(now.folder, old))
     for old in earlier:
         if (same := compare(old, now.folder, moves)).there:
             raise ask(old, now.folder, same)
@@ -132,9 +132,9 @@ def followed(before: SourceReads | None, now: SourceReads, compare: Compare, tol
     return Followed(replace(now, folder=folder, moves=moves, earlier=earlier), new[0] if new else None)
 
 
-def found_at(before: Folder, now: Folder, compared: Callable[[], SameNames], told: Sequence[Move]) -> Relocation:
+def found_at(before: Folder, now: Folder, compared: Callable[[], SameNames], given: Sequence[Move]) -> Relocation:
     """Return how two folders relate; files are compared only where that decides."""
-    found = relocation(before, now, told)
+    found = relocation(before, now, given)
     if not found.likely:
         return found
     same = compared()
@@ -147,6 +147,6 @@ def kept_roots(before: Folder, now: Folder) -> Folder:
     return replace(now, roots=before.roots) if same and any(is_below(now.path, root) for root in before.roots.values()) else now
 
 
-def _holds(folder: Folder, old: Folder) -> bool:
+def _is_read_again(folder: Folder, old: Folder) -> bool:
     """Whether an earlier folder is read again: its files are known by their paths."""
     return folder.store == old.store and nested(folder.path, old.path)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import UnknownFields
 from lakelet.autoloader.formats.charsets import is_utf8, shown_codec, wide_codec
-from lakelet.autoloader.formats.csv.blocks import BlockSplitter, Split, whole_records
+from lakelet.autoloader.formats.csv.blocks import BlockSplitter, SplitBlock, whole_records
 from lakelet.autoloader.formats.csv.records import Record, records_of
 from lakelet.autoloader.formats.csv.rules import CsvRules
 from lakelet.autoloader.formats.text_blocks import count_lines, text_blocks
@@ -36,10 +36,10 @@ def head_of(blocks: Iterator[bytes], rules: CsvRules, uri: str) -> Head:
         if not data:
             _refuse_wide(block, rules, uri)
         data += block
-        found = _head(data, rules, uri, final=False)
+        found = _head_of_data(data, rules, uri, final=False)
         if found is not None:
             return found
-    found = _head(data, rules, uri, final=True)
+    found = _head_of_data(data, rules, uri, final=True)
     return found if found is not None else Head(())
 
 
@@ -52,7 +52,7 @@ def _refuse_wide(block: bytes, rules: CsvRules, uri: str) -> None:
         raise unreadable(uri, ValueError(why), why=why)
 
 
-def _head(data: bytes, rules: CsvRules, uri: str, *, final: bool) -> Head | None:
+def _head_of_data(data: bytes, rules: CsvRules, uri: str, *, final: bool) -> Head | None:
     left = rules.skip_rows
     for record in records_of(data, rules, final=final):
         if left:
@@ -80,7 +80,7 @@ def safe_names(header: Record, rules: CsvRules) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Binding:
+class ColumnMapping:
     """Where the columns of one file go.
 
     names: the file's columns; targets: per column the index of the schema's column, or None; rescued: positions whose values are rescued.
@@ -98,12 +98,12 @@ class Binding:
             raise UnknownFields(f"[{', '.join(self.unknown)}]", 0, condition)
 
 
-def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, ignored: frozenset[str]) -> Binding:
+def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, ignored: frozenset[str]) -> ColumnMapping:
     """Bind the columns of a file to `fields`, by position or by name."""
     if rules.by_position:
         at_file = [at for at, name in enumerate(fields) if name != spec.corrupt_column]
         names = [fields[at] for at in at_file]
-        return Binding(tuple(names), tuple(at_file), frozenset(), ())
+        return ColumnMapping(tuple(names), tuple(at_file), frozenset(), ())
     taken: set[int] = set()
     targets: list[int | None] = []
     rescued: set[int] = set()
@@ -113,7 +113,7 @@ def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, i
     exact = set(head.names) & set(fields)
     positions = {name: at for at, name in enumerate(fields)}
     for position, name in enumerate(head.names):
-        target = _target(name, positions, exact, case_sensitive=rules.case_sensitive)
+        target = _target_of(name, positions, exact, case_sensitive=rules.case_sensitive)
         if name.lower() in without:
             targets.append(None)
         elif target is not None and target not in taken:
@@ -125,10 +125,10 @@ def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, i
                 unknown.append(name)
             elif spec.rescued_column is not None:
                 rescued.add(position)
-    return Binding(head.names, tuple(targets), frozenset(rescued), tuple(unknown))
+    return ColumnMapping(head.names, tuple(targets), frozenset(rescued), tuple(unknown))
 
 
-def _target(name: str, positions: Mapping[str, int], exact: set[str], *, case_sensitive: bool) -> int | None:
+def _target_of(name: str, positions: Mapping[str, int], exact: set[str], *, case_sensitive: bool) -> int | None:
     if name in positions:
         return positions[name]
     if case_sensitive:
@@ -141,7 +141,7 @@ def _target(name: str, positions: Mapping[str, int], exact: set[str], *, case_se
 class Piece:
     """Some records; `lines` lines of the file come before the block they were split from."""
 
-    split: Split
+    split: SplitBlock
     lines: int
 
 
@@ -166,7 +166,7 @@ class CsvFile:
         if self._rules.multi_line:
             yield from _multi_line(blocks, splitter, self._rules, self.head.lines)
         else:
-            yield from _lines(blocks, splitter, self.head.lines)
+            yield from _pieces_by_line(blocks, splitter, self.head.lines)
 
     def _pieces_behind(self, splitter: BlockSplitter, start: int, length: int | None) -> Iterator[Piece]:
         first = max(start, self.head.end + self._mark_size())
@@ -174,7 +174,7 @@ class CsvFile:
         if end is not None and first >= end:
             return
         before = count_lines(self._files, self._path, first - 1) + 1
-        yield from _lines(self._blocks(first, None if end is None else end - first), splitter, before)
+        yield from _pieces_by_line(self._blocks(first, None if end is None else end - first), splitter, before)
 
     def _mark_size(self) -> int:
         """The bytes before the text, which the head does not count."""
@@ -189,14 +189,14 @@ def _without_start(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
         size = max(0, size - len(block))
 
 
-def _lines(blocks: Iterator[bytes], splitter: BlockSplitter, before: int) -> Iterator[Piece]:
+def _pieces_by_line(blocks: Iterator[bytes], splitter: BlockSplitter, before: int) -> Iterator[Piece]:
     for block in blocks:
         yield Piece(splitter.split(block), before)
         before += block.count(b"\n") or block.count(b"\r")
 
 
 def _multi_line(blocks: Iterator[bytes], splitter: BlockSplitter, rules: CsvRules, before: int) -> Iterator[Piece]:
-    """A record that does not end in its block waits for more; what waits is looked at again when it has doubled, so that the work stays
+    """A record that does not end in its block waits for more; it is read again when the text has doubled, so that the work stays
     in proportion to the size of the file."""
     waiting = b""
     enough = 0
@@ -226,7 +226,7 @@ def _whole_records(data: bytes, splitter: BlockSplitter, rules: CsvRules, before
             return end + plain.count(b"\n", 0, end) if len(plain) < len(data) else end
     records = list(records_of(data, rules, final=final))
     if records:
-        yield Piece(Split([], records), before)
+        yield Piece(SplitBlock([], records), before)
     return len(data) if final else records[-1].end if records else 0
 
 

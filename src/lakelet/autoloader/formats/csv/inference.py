@@ -19,7 +19,18 @@ from lakelet.autoloader.formats.csv.blocks import BlockSplitter
 from lakelet.autoloader.formats.csv.file import CsvFile
 from lakelet.autoloader.formats.csv.rules import BLANKS, CsvRules, rules_of
 from lakelet.autoloader.formats.csv.values import ColumnReader, inferred_date_reader, ntz_reader, reader_of, supported, timestamp_reader
-from lakelet.autoloader.formats.json.inference import Decimal_
+from lakelet.autoloader.formats.json.inference import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal_,
+    to_spark,
+)
 from lakelet.autoloader.schema_growth import is_hinted, wider
 
 if TYPE_CHECKING:
@@ -28,17 +39,16 @@ if TYPE_CHECKING:
     from lakelet.autoloader.spec import ReaderSpec
 
 
-INT, LONG, DOUBLE, BOOLEAN, STRING = "int", "bigint", "double", "boolean", "string"
-DATE, TIMESTAMP_NTZ, TIMESTAMP = _MOMENTS = ("date", "timestamp_ntz", "timestamp")  # each takes the values of those before it
+_MOMENTS = (DATE, TIMESTAMP_NTZ, TIMESTAMP)  # each takes the values of those before it
 Type = str | Decimal_
 _INTEGER = re.compile(r"[+-]?0*(\d+)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,9}))?", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?|NaN|Infinity)", re.ASCII)
-_AS_DECIMAL = {INT: Decimal_(10, 0), LONG: Decimal_(20, 0)}
+_AS_DECIMAL = {INT: Decimal_(10, 0), BIGINT: Decimal_(20, 0)}
 _MOMENT = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
 _SHAPES: dict[Type, str] = {
     INT: r"^[+-]?\d{1,9}$",
-    LONG: r"^-?\d{10,18}$",
+    BIGINT: r"^-?\d{10,18}$",
     DOUBLE: r"^[+-]?\d+\.\d+$",
     DATE: r"^\d{4}-\d{2}-\d{2}$",
     TIMESTAMP_NTZ: rf"^{_MOMENT}$",
@@ -62,7 +72,7 @@ class TypeFinder:
 
     def _of(self, text: str) -> Type:
         """The type of a text that is not NULL."""
-        number = self._number(text)
+        number = self._number_type(text)
         if number is not None:
             return number
         if self._date is not None and self._date(text) is not None:
@@ -73,13 +83,13 @@ class TypeFinder:
             return TIMESTAMP
         return BOOLEAN if text.lower() in ("true", "false") else STRING
 
-    def _number(self, text: str) -> Type | None:
+    def _number_type(self, text: str) -> Type | None:
         match = _INTEGER.fullmatch(text)
         if match is not None and len(match[1]) <= 19:
             value = int(text)
             if -(1 << 63) <= value < 1 << 63:
-                return INT if -(1 << 31) <= value < 1 << 31 else LONG
-        exact = _decimal(text, fractions=self.decimals)
+                return INT if -(1 << 31) <= value < 1 << 31 else BIGINT
+        exact = _decimal_type(text, fractions=self.decimals)
         if exact is not None:
             return exact
         return DOUBLE if text in self._doubles or _DOUBLE.fullmatch(text.strip(BLANKS)) else None
@@ -98,7 +108,7 @@ class TypeFinder:
         return shapes
 
 
-def _decimal(text: str, *, fractions: bool) -> Decimal_ | None:
+def _decimal_type(text: str, *, fractions: bool) -> Decimal_ | None:
     match = _NUMBER.fullmatch(text)
     if match is None or not (match[1] or match[2]):
         return None
@@ -114,8 +124,8 @@ def merge(a: Type, b: Type) -> Type:
     """The narrowest type for values of both; STRING where there is none."""
     if a == b:
         return a
-    if {a, b} == {INT, LONG}:
-        return LONG
+    if {a, b} == {INT, BIGINT}:
+        return BIGINT
     if a in _MOMENTS and b in _MOMENTS:
         return max(a, b, key=_MOMENTS.index)
     left, right = (_AS_DECIMAL.get(kind, kind) if isinstance(kind, str) else kind for kind in (a, b))
@@ -152,12 +162,12 @@ class ColumnTypes:
             if not len(left) or self.done:
                 return
             match = pc.match_substring_regex(left, shapes[kind])
-            if pc.any(match).as_py() and self._exist(left.filter(match), kind):
-                self.found |= _integers(left.filter(match)) if kind == LONG else {kind}
+            if pc.any(match).as_py() and self._are_dates(left.filter(match), kind):
+                self.found |= _integer_types(left.filter(match)) if kind == BIGINT else {kind}
                 left = left.filter(pc.invert(match))
         self.add_texts(left.unique().to_pylist())
 
-    def _exist(self, texts: Any, kind: Type) -> bool:
+    def _are_dates(self, texts: Any, kind: Type) -> bool:
         """Whether texts shaped like dates are dates of the calendar."""
         if kind not in _MOMENTS:
             return True
@@ -177,28 +187,17 @@ class ColumnTypes:
 
     def widened(self, known: Any) -> Any:
         """`known`, widened by the values that it does not take (FS-29)."""
-        order = [INT, LONG, *sorted((k for k in self.found if isinstance(k, Decimal_)), key=lambda k: (k.scale, k.precision)), DOUBLE]
+        order = [INT, BIGINT, *sorted((k for k in self.found if isinstance(k, Decimal_)), key=lambda k: (k.scale, k.precision)), DOUBLE]
         for kind in order:
             if kind in self.found:
                 known = wider(known, to_spark(kind)) or known
         return known
 
 
-def _integers(texts: Any) -> set[Type]:
+def _integer_types(texts: Any) -> set[Type]:
     bounds = pc.min_max(pc.cast(texts, pa.int64())).as_py()
     low, high = -(1 << 31), (1 << 31) - 1
-    return {INT} if low <= bounds["min"] and bounds["max"] <= high else {LONG}
-
-
-def to_spark(kind: Type) -> Any:
-    """The Spark type."""
-    from pyspark.sql import types as t
-
-    if isinstance(kind, Decimal_):
-        return t.DecimalType(kind.precision, kind.scale)
-    plain = {INT: t.IntegerType, LONG: t.LongType, DOUBLE: t.DoubleType, DATE: t.DateType, TIMESTAMP: t.TimestampType}
-    plain[TIMESTAMP_NTZ] = t.TimestampNTZType
-    return {**plain, BOOLEAN: t.BooleanType, STRING: t.StringType}[kind]()
+    return {INT} if low <= bounds["min"] and bounds["max"] <= high else {BIGINT}
 
 
 class _Column:
@@ -239,7 +238,7 @@ class CsvInference:
 
     def add_file(self, path: str) -> None:
         file = CsvFile(self._files, path, self._rules)
-        columns = [self._column(name) for name in file.head.names]
+        columns = [self._column_for(name) for name in file.head.names]
         wanted = [at for at, column in enumerate(columns) if column is not None]
         fresh = [column for column in columns if column is not None and column.name.lower() not in self._columns]
         if self._known is not None and not (wanted and self._has_rows(file, len(columns))):
@@ -275,7 +274,7 @@ class CsvInference:
         assert column is not None
         return column
 
-    def _column(self, name: str) -> _Column | None:
+    def _column_for(self, name: str) -> _Column | None:
         """The column for a name in a header; None where it is of no interest."""
         there = self._columns.get(name.lower())
         if there is not None:

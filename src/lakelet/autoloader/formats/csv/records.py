@@ -62,17 +62,17 @@ class RecordScanner:
         self._unescaped = self._trim = self._skipped = False
         self.complete = True
         try:
-            self._read()
+            self._read_record()
         except _End:
             self.complete = False
-            self._finish()
+            self._end_of_text()
         except RecursionError:
             raise BrokenRecord("too many quotes") from None
         return self._found
 
     # --- characters ---
 
-    def _next(self) -> None:
+    def _next_character(self) -> None:
         text, at, d = self._text, self.at, self._d
         if at >= len(text):
             raise _End
@@ -102,14 +102,14 @@ class RecordScanner:
             if keep:
                 self._buffer.append(self._char)
             try:
-                self._next()
+                self._next_character()
             except _End:
                 self._char = first
                 raise
 
     # --- values ---
 
-    def _value(self) -> None:
+    def _end_value(self) -> None:
         text = "".join(self._buffer)
         if self._trim:
             text = text.rstrip(BLANKS)
@@ -117,33 +117,33 @@ class RecordScanner:
         self._buffer.clear()
         self._skipped = False
 
-    def _read(self) -> None:
+    def _read_record(self) -> None:
         d = self._d
-        self._next()
+        self._next_character()
         while d.trim_left and self._is_blank():
-            self._next()
+            self._next_character()
         while self._char not in d.line_ends:
             while d.trim_left and self._is_blank() and self._char != d.quote:
-                self._next()
+                self._next_character()
             if self._ends_value():
                 self._found.append(None)
             else:
                 self._unescaped, self._before = False, NONE
                 if self._char == d.quote != NONE:
                     self._trim = False
-                    self._quoted()
+                    self._quoted_value()
                     if not (self._unescaped and d.handling == BACK_TO_DELIMITER and not self._buffer):
-                        self._value()
+                        self._end_value()
                 else:
                     self._trim = d.trim_right
                     self._take_until((), at_value_end=True, at_mere=False)
-                    self._value()
+                    self._end_value()
             if self._char not in d.line_ends:
-                self._next()
+                self._next_character()
                 if self._char in d.line_ends:
                     self._found.append(None)
 
-    def _finish(self) -> None:
+    def _end_of_text(self) -> None:
         """What the end of the text makes of what was read."""
         d = self._d
         consume = False
@@ -154,18 +154,18 @@ class RecordScanner:
                 self._buffer.append(d.quote)
             consume = self._before != NONE and not self._ends_value()
         if self._buffer or consume:
-            self._value()
+            self._end_value()
         else:
             self._found.append(None)
 
-    def _quoted(self) -> None:
+    def _quoted_value(self) -> None:
         d = self._d
         if self._before != NONE and d.handling in (AT_DELIMITER, SKIP_VALUE, BACK_TO_DELIMITER):
             self._rest_of_unescaped()
             return
-        if self._before == NONE and not self._buffer and (self._plain() or self._nothing()):
+        if self._before == NONE and not self._buffer and (self._plain_quoted_value() or self._empty_quoted_value()):
             return
-        self._next()
+        self._next_character()
         while not (self._before == d.quote and (self._is_blank() or self._ends_value())):
             if self._char not in (d.quote, d.escape):
                 if self._before == d.quote:
@@ -176,11 +176,11 @@ class RecordScanner:
                     self._buffer.append(d.escape)
                 self._take_until((d.quote, d.escape, d.escape_of_escape), at_value_end=False)
                 self._before = self._char
-                self._next()
+                self._next_character()
             else:
-                self._escaped()
+                self._escape_or_quote()
                 self._before = self._char
-                self._next()
+                self._next_character()
                 if self._unescaped and self._ends_value():
                     return
         if self._is_blank():
@@ -188,7 +188,7 @@ class RecordScanner:
         if not self._ends_value():
             raise BrokenRecord("text after a closing quote")
 
-    def _plain(self) -> bool:
+    def _plain_quoted_value(self) -> bool:
         """Take a quoted value without quotes and escapes inside, which a separator follows; False when it is not one."""
         text, d, start = self._text, self._d, self.at
         end = text.find(d.quote, start)
@@ -197,19 +197,19 @@ class RecordScanner:
         value = text[start:end]
         self._buffer.append(value.replace(self._d.newline, "\n") if self._d.newline else value)
         self.at = end + 1
-        self._next()
+        self._next_character()
         return True
 
-    def _nothing(self) -> bool:
+    def _empty_quoted_value(self) -> bool:
         """Take two quotes, and blanks after them, as an empty value where no character escapes a quote; False when more follows (PA-8)."""
         d, start = self._d, self.at
         if d.escape != NONE or not self._text.startswith(d.quote, start):
             return False
         self.at += len(d.quote)
         try:
-            self._next()
+            self._next_character()
             while self._is_blank():
-                self._next()
+                self._next_character()
         except _End:
             self._char = self._before = d.quote
             raise
@@ -219,10 +219,10 @@ class RecordScanner:
 
     def _rest_of_unescaped(self) -> None:
         if self._d.handling == SKIP_VALUE:
-            self._skip()
+            self._skip_value()
             return
         self._buffer.insert(0, self._d.quote)
-        self._next()
+        self._next_character()
         self._trim = self._d.trim_right
         self._take_until((), at_value_end=True)
 
@@ -232,16 +232,16 @@ class RecordScanner:
         blanks: list[str] = []
         while self._is_blank():
             blanks.append(self._char)
-            self._next()
+            self._next_character()
         if self._ends_value() or d.handling == RAISE_ERROR:
             return
         self._buffer += [d.quote, *blanks]
         if d.handling != CLOSING_QUOTE or self._char not in (d.quote, d.escape):
             self._buffer.append(self._char)
         self._before = self._char
-        self._quoted()
+        self._quoted_value()
 
-    def _escaped(self) -> None:
+    def _escape_or_quote(self) -> None:
         d = self._d
         if self._char == d.escape and self._before == d.escape_of_escape != NONE:
             self._buffer.append(d.escape)
@@ -259,7 +259,7 @@ class RecordScanner:
 
     def _unescaped_in_value(self) -> None:
         if self._d.handling in (SKIP_VALUE, RAISE_ERROR):
-            self._skip()
+            self._skip_value()
             return
         self._buffer.append(self._d.quote)
         self._before = self._char
@@ -270,15 +270,15 @@ class RecordScanner:
                     return
                 self._buffer.append(self._char)
             else:
-                self._escaped()
+                self._escape_or_quote()
             self._before = self._char
-            self._next()
+            self._next_character()
 
     def _unescaped_quote(self) -> bool:
         d = self._d
         self._unescaped = True
         if d.handling in (SKIP_VALUE, RAISE_ERROR):
-            self._skip()
+            self._skip_value()
             return False
         if d.handling == BACK_TO_DELIMITER:
             *whole, rest = "".join(self._buffer).split(d.separator)
@@ -288,10 +288,10 @@ class RecordScanner:
         else:
             self._buffer += [d.quote, self._char]
             self._before = self._char
-        self._quoted()
+        self._quoted_value()
         return True
 
-    def _skip(self) -> None:
+    def _skip_value(self) -> None:
         if self._d.handling == RAISE_ERROR:
             raise BrokenRecord("a quote inside a quoted value is not escaped")
         self._buffer.clear()
@@ -324,7 +324,7 @@ def record_of(line: bytes, number: int, rules: CsvRules, start: int = 0, end: in
     if rules.comment is not None and text.startswith(rules.comment):
         return None
     try:
-        tokens = _checked(split_line(text, rules.dialect), rules)
+        tokens = _within_limits(split_line(text, rules.dialect), rules)
     except BrokenRecord:
         tokens = None
     return Record(tokens, number, start, end, text, raw)
@@ -381,12 +381,12 @@ def _multi_line(data: bytes, rules: CsvRules, *, final: bool) -> Iterator[Record
         whole = text[start : scanner.at]
         size = len(whole) if invalid is not None else len(whole.encode())
         if tokens != [] and (tokens is None or rules.keeps_blanks or whole.strip(BLANKS + (rules.line_separator or ""))):
-            yield _record(tokens, line, offset, size, whole, rules, invalid is not None)
+            yield _multi_line_record(tokens, line, offset, size, whole, rules, invalid is not None)
         line += whole.count("\n") if "\n" in whole else whole.count("\r")
         offset += size
 
 
-def _record(tokens: list[str | None] | None, line: int, at: int, size: int, whole: str, rules: CsvRules, latin: bool) -> Record:
+def _multi_line_record(tokens: list[str | None] | None, line: int, at: int, size: int, whole: str, rules: CsvRules, latin: bool) -> Record:
     end = "\r\n" if rules.line_separator is None else rules.line_separator
     body = whole.rstrip(end)
     raw = None
@@ -395,7 +395,7 @@ def _record(tokens: list[str | None] | None, line: int, at: int, size: int, whol
         body, raw = readable(bytes_of, rules.encoding)
         tokens = tokens and [None if t is None else readable(t.encode("latin-1"), rules.encoding)[0] for t in tokens]
     try:
-        tokens = None if tokens is None else _checked(tokens, rules)
+        tokens = None if tokens is None else _within_limits(tokens, rules)
     except BrokenRecord:
         tokens = None
     return Record(tokens, line, at, at + size, body, raw)
@@ -410,7 +410,7 @@ def _next_line(text: str, at: int, rules: CsvRules) -> int:
     return len(text) if found < 0 else max(found + len(newline), at)
 
 
-def _checked(tokens: list[str | None], rules: CsvRules) -> list[str | None]:
+def _within_limits(tokens: list[str | None], rules: CsvRules) -> list[str | None]:
     if len(tokens) > rules.max_columns:
         raise BrokenRecord("more columns than maxColumns")
     if rules.max_chars >= 0 and any(token is not None and len(token) > rules.max_chars for token in tokens):

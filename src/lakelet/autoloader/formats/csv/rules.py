@@ -68,7 +68,7 @@ OPTIONS = (
     flag("enforceSchema", True),
     flag("mergeSchema", True, notice="the columns of all sampled files are joined, and each file is read by its own header"),
     flag("inferSchema", False, notice="cloudFiles.inferColumnTypes decides whether types are inferred"),
-    ratio("samplingRatio", 1.0, notice="the whole sample is looked at"),
+    ratio("samplingRatio", 1.0, notice="the whole sample is read"),
     char("charToEscapeQuoteEscaping", None),
     char("comment", NONE),
     text("emptyValue", ""),

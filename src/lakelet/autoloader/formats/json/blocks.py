@@ -74,7 +74,7 @@ class BlockReader:
         dirty = sorted(parsed.dirty + torn)
         # first, so that an unknown field is found before work is done that is thrown away
         rows = self.convert(dirty) if self._rules.unknown == RAISE else None
-        columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table, block)
+        columns, misfits = (None, None) if parsed.table is None else self._typed_columns(parsed.table, block)
         if columns is not None and misfits is not None:
             keep = pc.invert(misfits)
             columns = [column.filter(keep) for column in columns]
@@ -111,7 +111,7 @@ class BlockReader:
         """Columns of rows that were converted one by one."""
         return [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
 
-    def _finish(self, table: Any, block: bytes) -> tuple[list[Any], Any | None]:
+    def _typed_columns(self, table: Any, block: bytes) -> tuple[list[Any], Any | None]:
         columns: list[Any] = []
         misfits: Any | None = None
         for name, kind, arrow in self._fields:
@@ -119,7 +119,7 @@ class BlockReader:
             array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             array, bad = _convert_array(array, name, kind, arrow, self._rules.datetime_formats, block)
             columns.append(array)
-            misfits = _either(misfits, bad)
+            misfits = _either_mask(misfits, bad)
         return columns, misfits
 
 
@@ -167,24 +167,24 @@ def _has_moment(kind: Any) -> bool:
 
 
 def _convert_array(array: Any, key: str, kind: Any, arrow: Any, datetime_formats: DatetimeFormats, block: bytes) -> tuple[Any, Any | None]:
-    """Return a parsed array in its final type, and the mask of rows to look at again: what is no date or timestamp, or may be a number."""
+    """Return a parsed array in its final type, and the mask of rows to read singly: what is no date or timestamp, or may be a number."""
     if not _has_moment(kind):
         return array, None
     if kind.typeName() in _MOMENTS:
-        moments, bad = _moments(array, kind.typeName(), datetime_formats)
-        numbers = _numbers(array, key, block) if _takes_digits(array, kind.typeName(), datetime_formats) else None
-        return moments, _either(bad, numbers)
+        moments, bad = _moment_column(array, kind.typeName(), datetime_formats)
+        numbers = _numbers_among_texts(array, key, block) if _takes_digits(array, kind.typeName(), datetime_formats) else None
+        return moments, _either_mask(bad, numbers)
     children: list[Any] = []
     misfits: Any | None = None
     for i, field in enumerate(kind.fields):
         child, bad = _convert_array(array.field(i), field.name, field.dataType, arrow.field(i).type, datetime_formats, block)
         children.append(child)
-        misfits = _either(misfits, bad)
+        misfits = _either_mask(misfits, bad)
     mask = pc.is_null(array) if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=[arrow.field(i) for i in range(arrow.num_fields)], mask=mask), misfits
 
 
-def _moments(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
+def _moment_column(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
     """Texts as timestamps or dates, and the mask of those that are none."""
     if name == "timestamp":
         if datetime_formats.timestamp is None:
@@ -204,7 +204,7 @@ def _takes_digits(array: Any, name: str, datetime_formats: DatetimeFormats) -> b
     return shortest is not None and shortest <= _LONGEST_YEAR
 
 
-def _numbers(array: Any, key: str, block: bytes) -> Any | None:
+def _numbers_among_texts(array: Any, key: str, block: bytes) -> Any | None:
     """The mask of texts that look like numbers, where the block has a number behind this key: pyarrow makes `2024` the text of a year."""
     numbers = pc.fill_null(pc.match_substring_regex(array, _NUMBER), False)
     if not pc.any(numbers).as_py():
@@ -213,6 +213,6 @@ def _numbers(array: Any, key: str, block: bytes) -> Any | None:
     return numbers if b"\\u" in block or re.search(key_in_block + rb"\s*:\s*[-\d]", block) else None
 
 
-def _either(one: Any | None, other: Any | None) -> Any | None:
+def _either_mask(one: Any | None, other: Any | None) -> Any | None:
     """A mask of what is in one of two masks; None stands for an empty one."""
     return (one if other is None else other) if one is None or other is None else pc.or_(one, other)

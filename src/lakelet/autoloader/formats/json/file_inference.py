@@ -12,8 +12,8 @@ from lakelet.autoloader.formats.json.inference import (
     Array,
     Struct,
     Type,
-    Typing,
-    Uncertain,
+    TypeRules,
+    UncertainType,
     finish,
     fold_spellings,
     from_arrow,
@@ -55,7 +55,7 @@ class RecordInference:
         """The finished Spark schema of everything collected; without columns when there was nothing."""
         kind = self._found
         if self._typing.all_text and isinstance(kind, Struct):
-            names = fold_spellings((name, STRING) for name, inner in kind.fields.items() if name and self._counts(inner))
+            names = fold_spellings((name, STRING) for name, inner in kind.fields.items() if name and self._has_content(inner))
             found = to_spark(Struct(dict.fromkeys(sorted(names), STRING)))
         else:
             found = schema_of(self._found, self._typing)
@@ -73,7 +73,7 @@ class RecordInference:
             self.add_lines(block.split(b"\n"))
             return
         for kind in kinds:
-            self._add(kind if kind is not None else Struct())
+            self._add_type(kind if kind is not None else Struct())
         self.add_lines(lines)
 
     def add_lines(self, lines: Iterable[bytes]) -> None:
@@ -83,18 +83,18 @@ class RecordInference:
 
     def add_line(self, line: bytes) -> None:
         """Take in the text of one record, line ends inside included."""
-        for record in self._records(line):
+        for record in self._records_of_line(line):
             part = record if self._prune is None else self._prune(record)
             kind = type_of(part, self._typing)
             if isinstance(kind, Struct):
-                self._add(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
+                self._add_type(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
             if self._rules.widens and self._wide is not None:
                 self._wide = widened(self._wide, part, self._rules)
 
-    def _counts(self, kind: Type) -> bool:
+    def _has_content(self, kind: Type) -> bool:
         return not self._typing.drop_all_null or finish(kind, self._typing) is not None
 
-    def _add(self, kind: Type) -> None:
+    def _add_type(self, kind: Type) -> None:
         self._found = merge(self._found, kind)
 
     def _from_table(self, table: Any | None) -> Type | None:
@@ -102,7 +102,7 @@ class RecordInference:
             return None
         try:
             kind = Struct({name: self._column_type(table.column(name)) for name in table.column_names})
-        except Uncertain:
+        except UncertainType:
             return None
         return kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive)
 
@@ -110,11 +110,11 @@ class RecordInference:
         array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         return from_arrow(array, self._typing)
 
-    def _records(self, line: bytes) -> list[Obj]:
+    def _records_of_line(self, line: bytes) -> list[Obj]:
         if not line.strip():
             return []
         if self._rules.cr_ends_line and b"\r" in line.strip(b"\r"):
-            return [record for part in line.split(b"\r") for record in self._records(part)]
+            return [record for part in line.split(b"\r") for record in self._records_of_line(part)]
         try:
             node, _ = first_value(readable_start(line)[0], self._rules.syntax)
             return list(objects_of(node) if self._known is None else records_of(node))
@@ -154,7 +154,7 @@ class FileInference(RecordInference):
             self.add_lines(lines)
 
 
-def schema_of(found: Type, typing: Typing) -> Any:
+def schema_of(found: Type, typing: TypeRules) -> Any:
     """The finished Spark schema of the type of records; without columns where they have none."""
     kind = finish(found, typing)
     return to_spark(kind if kind is not None else Struct())

@@ -10,7 +10,7 @@ from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
 from lakelet.autoloader.formats.json.blocks import BlockReader
 from lakelet.autoloader.formats.json.file_inference import FileInference
-from lakelet.autoloader.formats.json.inference import Typing
+from lakelet.autoloader.formats.json.inference import TypeRules
 from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader, JsonVariantReader
 from lakelet.autoloader.formats.json.records import RecordLayout
 from lakelet.autoloader.formats.json.rows import RowRules
@@ -29,10 +29,33 @@ if TYPE_CHECKING:
 _KEY = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 
 
+class JsonReader(FormatReader):
+    """Reads by the layout and the columns that the options ask for."""
+
+    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
+        super().__init__(spec, fields, files, ignored)
+        rules, layout = rules_of(spec, ignored), layout_of(spec)
+        variant = spec.format_options["singlevariantcolumn"]
+        self._inner: JsonVariantReader | JsonDocumentReader | JsonLinesReader
+        if variant and variant not in [name for name, _, _ in self.fields]:
+            what = f"singleVariantColumn {variant} is not a column of the given schema"
+            raise LakeletError("CF_INCONSISTENT_OPTIONS", what, todo=f"Declare it ({variant} VARIANT), or leave the schema out.")
+        if variant:
+            self._inner = JsonVariantReader(files, self.fields, rules, layout, variant, spec.corrupt_column)
+        elif layout.is_lines:
+            self._inner = JsonLinesReader(files, self.fields, rules, layout, spec.corrupt_column)
+        else:
+            self._inner = JsonDocumentReader(files, BlockReader(self.fields, rules, spec.corrupt_column), layout)
+
+    def chunks(self, part: FilePart) -> Iterator[Chunk]:
+        return self._inner.chunks(part)
+
+
 class JsonFormat(Format):
     """`cloudFiles.format` json."""
 
     name = "json"
+    reader_class = JsonReader
     conditions = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
 
     def unit(self, options: Mapping[str, Any]) -> str:
@@ -84,31 +107,6 @@ class JsonFormat(Format):
         found: StructType = inference.result()
         return found
 
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return JsonReader(spec, fields, files, ignored)
-
-
-class JsonReader(FormatReader):
-    """Reads by the layout and the columns that the options ask for."""
-
-    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
-        super().__init__(spec, fields, files, ignored)
-        rules, layout = rules_of(spec, ignored), layout_of(spec)
-        variant = spec.format_options["singlevariantcolumn"]
-        self._inner: JsonVariantReader | JsonDocumentReader | JsonLinesReader
-        if variant and variant not in [name for name, _, _ in self.fields]:
-            what = f"singleVariantColumn {variant} is not a column of the given schema"
-            raise LakeletError("CF_INCONSISTENT_OPTIONS", what, todo=f"Declare it ({variant} VARIANT), or leave the schema out.")
-        if variant:
-            self._inner = JsonVariantReader(files, self.fields, rules, layout, variant, spec.corrupt_column)
-        elif layout.is_lines:
-            self._inner = JsonLinesReader(files, self.fields, rules, layout, spec.corrupt_column)
-        else:
-            self._inner = JsonDocumentReader(files, BlockReader(self.fields, rules, spec.corrupt_column), layout)
-
-    def chunks(self, part: FilePart) -> Iterator[Chunk]:
-        return self._inner.chunks(part)
-
 
 def layout_of(spec: ReaderSpec) -> RecordLayout:
     """How the files of a source are cut into records."""
@@ -120,7 +118,7 @@ def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRule
     """Return the row rules of a source."""
     options = spec.format_options
     datetimes = DatetimeFormats.of(spec.time_zone, options)
-    typing = Typing(
+    typing = TypeRules(
         all_text=not spec.infer_types,
         primitives_as_string=options["primitivesasstring"],
         prefers_decimal=bool(options["prefersdecimal"]) or spec.widens,

@@ -117,12 +117,12 @@ class JsonDocumentReader:
 def chunk_of_rows(blocks: BlockReader, found: Sequence[tuple[int, JsonRow]], before: int) -> Chunk:
     """A chunk of rows that were converted one by one; `before`: how many lines or records come before the first one."""
     rows = [row for _, row in found]
-    marks = [_mark(row, before + number + 1) for number, row in found]
+    marks = [_mark_of_row(row, before + number + 1) for number, row in found]
     raw = {at: row.text for at, row in enumerate(rows) if row.broken}
     return Chunk(blocks.arrays(rows), [row.rescued for row in rows], marks, raw)
 
 
-def _mark(row: JsonRow, number: int) -> int | None:
+def _mark_of_row(row: JsonRow, number: int) -> int | None:
     return mark_of(number, broken=row.broken, rescued=row.rescued is not None, passed_over=row.more, bad_bytes=row.bad_bytes)
 
 
@@ -130,14 +130,14 @@ class _RepeatedKey(Exception):
     """An object has a key twice, of which Spark makes no VARIANT."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise _RepeatedKey
     return found
 
 
-_strict = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_object).raw_decode
+_strict = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_object_without_repetition).raw_decode
 
 
 class JsonVariantReader:
@@ -180,7 +180,7 @@ class JsonVariantReader:
         for number, line in enumerate(texts):
             if not line.strip():
                 continue
-            found = self._document(line)
+            found = self._document_text(line)
             if found is not None:
                 text, more = found
                 rows.append([text if at == self._variant else None for at in range(len(self._fields))])
@@ -198,7 +198,7 @@ class JsonVariantReader:
         arrays = [pa.array([row[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self._fields)]
         return Chunk(arrays, rescued if raw else None, marks if any(marks) else None, raw)
 
-    def _document(self, line: bytes) -> tuple[str, bool] | None:
+    def _document_text(self, line: bytes) -> tuple[str, bool] | None:
         """The JSON text of the first value, and whether more follows it; None when it is broken."""
         text, whole = readable_start(line)
         text = text.strip(" \t\r\n")

@@ -95,7 +95,7 @@ def records_in(chunks: Iterator[str], syntax: Syntax) -> list[JsonRecord] | None
     if not first:
         return []
     if first == "[":
-        texts = _elements(window)
+        texts = _array_elements(window)
     else:
         value = window.value() if first == "{" else None
         texts = None if value is None else [value]
@@ -107,7 +107,7 @@ def records_in(chunks: Iterator[str], syntax: Syntax) -> list[JsonRecord] | None
     return found
 
 
-def _elements(window: _Window) -> list[bytes] | None:
+def _array_elements(window: _Window) -> list[bytes] | None:
     """The objects of an array; None where it is invalid or holds something else."""
     found: list[bytes] = []
     window.step()
@@ -126,7 +126,7 @@ def _elements(window: _Window) -> list[bytes] | None:
 
 
 class _Window:
-    """The part of a long text that is being looked at."""
+    """The part of a long text that is being parsed."""
 
     def __init__(self, chunks: Iterator[str], syntax: Syntax) -> None:
         self._chunks, self._syntax = chunks, syntax
@@ -140,7 +140,7 @@ class _Window:
             if not half_comment and at < len(self._text):
                 self._at = at
                 return self._text[at]
-            if not self._fill():
+            if not self._take_in_more():
                 self._at = at
                 return self._text[at : at + 1]
 
@@ -151,14 +151,14 @@ class _Window:
     def value(self) -> bytes | None:
         """The text of the value that comes next; None, and nothing passed, when it is not JSON."""
         self.peek()
-        while (end := self._end()) is None:
-            if not self._fill():
+        while (end := self._end_of_value()) is None:
+            if not self._take_in_more():
                 return None
         found = self._text[self._at : end]
         self._at = end
         return found.encode("utf-8", "surrogatepass")
 
-    def _end(self) -> int | None:
+    def _end_of_value(self) -> int | None:
         """Where the value ends; None when that is not known yet, or never."""
         try:
             strict = self._syntax.non_numeric  # the scanner takes NaN always
@@ -172,7 +172,7 @@ class _Window:
                 return None
         return end if self._done or end < len(self._text) else None
 
-    def _fill(self) -> bool:
+    def _take_in_more(self) -> bool:
         """Take in about as much again as is held; False at the end of the text."""
         wanted = len(self._text) - self._at
         parts = [self._text[self._at :]]

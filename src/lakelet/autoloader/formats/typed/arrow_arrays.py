@@ -123,13 +123,13 @@ def json_texts(array: Any) -> Texts:
     array = plain(array)
     kind = array.type
     if pa.types.is_struct(kind):
-        return _objects(array)
+        return _object_texts(array)
     if pa.types.is_map(kind):
-        return _maps(array)
+        return _map_texts(array)
     if pa.types.is_list(kind):
         offsets, items = items_of(array)
-        return _lists(array, offsets, [text or "null" for text in json_texts(items)])
-    return _scalars(array)
+        return _list_texts(array, offsets, [text or "null" for text in json_texts(items)])
+    return _scalar_texts(array)
 
 
 def quoted(text: str) -> str:
@@ -137,14 +137,14 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _scalars(array: Any) -> Texts:
+def _scalar_texts(array: Any) -> Texts:
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return list(array.cast(pa.string()).to_pylist())
     if pa.types.is_float32(kind):
-        return [None if text is None else _number(float(text), text) for text in array.cast(pa.string()).to_pylist()]
+        return [None if text is None else _number_text(float(text), text) for text in array.cast(pa.string()).to_pylist()]
     if pa.types.is_floating(kind):
-        return [None if value is None else _number(value, repr(value)) for value in array.to_pylist()]
+        return [None if value is None else _number_text(value, repr(value)) for value in array.to_pylist()]
     if pa.types.is_decimal(kind):
         return [None if value is None else format(value, "f") for value in array.to_pylist()]
     if pa.types.is_string(kind):  # files may hold texts that are not UTF-8; JSON cannot
@@ -152,17 +152,17 @@ def _scalars(array: Any) -> Texts:
     if pa.types.is_binary(kind):
         return [None if value is None else f'"{base64.b64encode(value).decode()}"' for value in array.to_pylist()]
     if pa.types.is_timestamp(kind):
-        return [None if text is None else f'"{text}"' for text in _moments(array).to_pylist()]
+        return [None if text is None else f'"{text}"' for text in _moment_texts(array).to_pylist()]
     if pa.types.is_duration(kind):
         return list(array.cast(pa.int64()).cast(pa.string()).to_pylist())
     return [None if text is None else quoted(text) for text in array.cast(pa.string()).to_pylist()]  # dates and times of day
 
 
-def _number(value: float, text: str) -> str:
+def _number_text(value: float, text: str) -> str:
     return '"NaN"' if math.isnan(value) else _NOT_FINITE.get(value, text)
 
 
-def _moments(array: Any) -> Any:
+def _moment_texts(array: Any) -> Any:
     """ISO texts; `Z` marks values with a time zone, digits of the fraction are as many as needed."""
     zone = array.type.tz
     if zone not in (None, "UTC"):
@@ -172,7 +172,7 @@ def _moments(array: Any) -> Any:
     return pc.replace_substring_regex(text, r"\.(Z?)$", r"\1")
 
 
-def _objects(array: Any) -> Texts:
+def _object_texts(array: Any) -> Texts:
     members = [
         [None if text is None else f"{quoted(field.name)}:{text}" for text in json_texts(column)]
         for field, column in zip(array.type, array.flatten(), strict=True)
@@ -184,12 +184,12 @@ def _objects(array: Any) -> Texts:
     ]
 
 
-def _lists(array: Any, offsets: list[int], texts: list[str]) -> Texts:
+def _list_texts(array: Any, offsets: list[int], texts: list[str]) -> Texts:
     valid = array.is_valid().to_pylist()
     return ["[" + ",".join(texts[offsets[at] : offsets[at + 1]]) + "]" if there else None for at, there in enumerate(valid)]
 
 
-def _maps(array: Any) -> Texts:
+def _map_texts(array: Any) -> Texts:
     offsets, keys, values = entries_of(array)
     names = [text if text is not None and text.startswith('"') else quoted(text or "null") for text in json_texts(keys)]
     texts = [text or "null" for text in json_texts(values)]

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import Option, flag
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
 from lakelet.autoloader.formats.typed.rebase import mode_of, rebase_option
@@ -58,7 +56,7 @@ _PYTHON = {
     "map": (dict,),
 }
 _MEMBER = "lakelet-member"
-"""Logical type of a branch without a name: fastavro returns a value of it together with the branch, by `_member`."""
+"""Logical type of a branch without a name: fastavro returns a value of it together with the branch, by `_member_of_union`."""
 _NAMED = {"record": (dict,), "error": (dict,), "enum": (str,), "fixed": (bytes,)}
 
 
@@ -97,7 +95,7 @@ def parsed_schema(schema: Any, *, marked: bool = False) -> Any:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ValueError("it is not a record")
     try:
-        return fastavro().parse_schema(_stripped(schema, marked))
+        return fastavro().parse_schema(_without_logical_types(schema, marked))
     except LakeletError:
         raise
     except Exception as problem:  # fastavro has several error classes of its own
@@ -108,7 +106,7 @@ def plan_of(writer: Any, wanted: Any | None) -> AvroPlan:
     """The plan for files that `writer` describes. Raises ValueError, and NOT_SUPPORTED_YET for schemas that have no columns in Spark."""
     target = writer if wanted is None else fastavro().parse_schema(wanted)  # parsed schemas have full names only
     if not isinstance(target, dict) or target.get("type") != "record":
-        raise _refused("its records have no fields")
+        raise _refused_schema("its records have no fields")
     types = _Types(marked=wanted is None)
     found = [(field["name"], *types.of(field["type"])) for field in types.fields_of(target)]
     schema = pa.schema([(name, arrow) for name, arrow, _ in found])
@@ -116,30 +114,30 @@ def plan_of(writer: Any, wanted: Any | None) -> AvroPlan:
     return AvroPlan(parsed_schema(writer, marked=wanted is None), target_schema, schema, [change for _, _, change in found], types.named)
 
 
-def _stripped(schema: Any, marked: bool) -> Any:
+def _without_logical_types(schema: Any, marked: bool) -> Any:
     """A copy without logical types and without what fastavro notes in parsed schemas."""
     if isinstance(schema, list):
-        branches = [_stripped(branch, marked) for branch in schema]
-        values = [branch for branch in branches if _kind(branch) != "null"]
+        branches = [_without_logical_types(branch, marked) for branch in schema]
+        values = [branch for branch in branches if _kind_of(branch) != "null"]
         return [_marked(branch, values) if marked and _is_struct(values) else branch for branch in branches]
     if isinstance(schema, dict):
         kept = {
             key: value for key, value in schema.items() if not key.startswith("__") and key not in ("logicalType", "precision", "scale")
         }
-        inner = {key: _stripped(kept[key], marked) for key in ("type", "items", "values") if key in kept}
+        inner = {key: _without_logical_types(kept[key], marked) for key in ("type", "items", "values") if key in kept}
         if "fields" in kept:
-            inner["fields"] = [{**field, "type": _stripped(field["type"], marked)} for field in kept["fields"]]
+            inner["fields"] = [{**field, "type": _without_logical_types(field["type"], marked)} for field in kept["fields"]]
         return {**kept, **inner}
     return schema
 
 
 def _marked(branch: Any, kept: Sequence[Any]) -> Any:
-    if _kind(branch) not in _PYTHON:
+    if _kind_of(branch) not in _PYTHON:
         return branch
     return {**(branch if isinstance(branch, dict) else {"type": branch}), "logicalType": _MEMBER, "member": kept.index(branch)}
 
 
-def _member(value: Any, writer: Any = None, reader: Any = None) -> tuple[int, Any]:
+def _member_of_union(value: Any, writer: Any = None, reader: Any = None) -> tuple[int, Any]:
     return writer["member"], value
 
 
@@ -175,10 +173,10 @@ class _Types:
             return self._record(schema)
         if kind == "array":
             arrow, change = self.of(schema["items"])
-            return pa.list_(arrow), None if change is None else _each(change)
+            return pa.list_(arrow), None if change is None else _change_items(change)
         if kind == "map":
             arrow, change = self.of(schema["values"])
-            return pa.map_(pa.string(), arrow), _entries(change)
+            return pa.map_(pa.string(), arrow), _change_entries(change)
         if kind in ("enum", "fixed"):
             self._known[schema["name"]] = schema
         return self._scalar(kind, schema)
@@ -186,7 +184,7 @@ class _Types:
     def _scalar(self, kind: str, schema: Any) -> tuple[Any, Change | None]:
         if schema.get("logicalType") == "decimal" and kind in ("bytes", "fixed"):
             precision, scale = int(schema["precision"]), int(schema.get("scale", 0))
-            return (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale), _decimal(scale)
+            return (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale), _change_to_decimal(scale)
         if kind in ("enum", "fixed"):
             return (pa.string() if kind == "enum" else pa.binary()), None
         if kind not in _PLAIN:
@@ -195,22 +193,22 @@ class _Types:
 
     def _named(self, name: str) -> tuple[Any, Change | None]:
         if name not in self._known:
-            raise _refused(f"the type {name} is not defined")
+            raise _refused_schema(f"the type {name} is not defined")
         return self.of(self._known[name])
 
     def _record(self, schema: Any) -> tuple[Any, Change | None]:
         name = schema["name"]
         self._known[name] = schema
         if name in self._open:
-            raise _refused(f"the type {name} contains itself")
+            raise _refused_schema(f"the type {name} contains itself")
         self._open.append(name)
         found = [(field["name"], *self.of(field["type"])) for field in schema["fields"]]
         self._open.pop()
         changes = {name: change for name, _, change in found if change is not None}
-        return pa.struct([pa.field(name, arrow) for name, arrow, _ in found]), _members(changes) if changes else None
+        return pa.struct([pa.field(name, arrow) for name, arrow, _ in found]), _change_members(changes) if changes else None
 
     def _union(self, branches: Sequence[Any]) -> tuple[Any, Change | None]:
-        kept = [branch for branch in branches if _kind(branch) != "null"]
+        kept = [branch for branch in branches if _kind_of(branch) != "null"]
         if not kept:
             return pa.null(), None
         if len(kept) == 1:
@@ -227,7 +225,9 @@ class _Types:
             for at, (branch, name) in enumerate(zip(branches, names, strict=True))
         ]
         if len(set(tests)) < len(tests):
-            raise _refused("a union has branches that cannot be distinguished: " + ", ".join(_kind(branch) for branch in branches))
+            raise _refused_schema(
+                "a union has branches that cannot be distinguished: " + ", ".join(_kind_of(branch) for branch in branches)
+            )
         self.named = self.named or several
         arrow = pa.struct([pa.field(f"member{at}", kind) for at, (kind, _) in enumerate(found)])
         changes = [change for _, change in found]
@@ -252,20 +252,20 @@ class _Types:
 
     def _types(self, branch: Any) -> tuple[type, ...]:
         schema = self._known.get(branch, branch) if isinstance(branch, str) else branch
-        kind = _kind(schema)
+        kind = _kind_of(schema)
         return _NAMED[kind] if kind in _NAMED else _PYTHON[kind]
 
 
-def _kind(branch: Any) -> str:
+def _kind_of(branch: Any) -> str:
     kind = branch.get("type") if isinstance(branch, dict) else branch
-    return str(kind) if isinstance(kind, str) else _kind(kind)
+    return str(kind) if isinstance(kind, str) else _kind_of(kind)
 
 
-def _each(change: Change) -> Change:
+def _change_items(change: Change) -> Change:
     return lambda values: None if values is None else [change(value) for value in values]
 
 
-def _entries(change: Change | None) -> Change:
+def _change_entries(change: Change | None) -> Change:
     def pairs(value: Any) -> Any:
         if value is None or change is None:
             return None if value is None else list(value.items())
@@ -274,21 +274,21 @@ def _entries(change: Change | None) -> Change:
     return pairs
 
 
-def _members(changes: Mapping[str, Change]) -> Change:
+def _change_members(changes: Mapping[str, Change]) -> Change:
     def changed(value: Any) -> Any:
         return None if value is None else {**value, **{name: change(value[name]) for name, change in changes.items()}}
 
     return changed
 
 
-def _decimal(scale: int) -> Change:
+def _change_to_decimal(scale: int) -> Change:
     def read(value: Any) -> Any:
         return None if value is None else Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")
 
     return read
 
 
-def _refused(what: str) -> LakeletError:
+def _refused_schema(what: str) -> LakeletError:
     return LakeletError("NOT_SUPPORTED_YET", f"an Avro schema has no columns in Spark: {what}", todo="Write the files with another schema.")
 
 
@@ -303,7 +303,7 @@ def fastavro() -> Any:
             todo="Install the extra: pip install 'lakelet[avro]' (on a cluster: in the Python environment of its workers too).",
         ) from None
     for kind in _PYTHON:
-        library.read.LOGICAL_READERS[f"{kind}-{_MEMBER}"] = _member
+        library.read.LOGICAL_READERS[f"{kind}-{_MEMBER}"] = _member_of_union
     return library
 
 
@@ -319,30 +319,12 @@ def _schema_text(text: str) -> str:
     return text
 
 
-class AvroFormat(TypedFormat):
-    """`cloudFiles.format` avro."""
-
-    name = "avro"
-    options = (
-        Option("avroSchema", _schema_text),
-        flag("mergeSchema", False, notice="the schemas of all sampled files are always merged"),
-        rebase_option(_DATES),
-        UPCAST,
-    )
-
-    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
-        return _plan(spec, fastavro().block_reader(stream).writer_schema).schema
-
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return AvroReader(spec, fields, files, ignored)
-
-
 class AvroReader(TypedReader):
     """Reads records block by block without their logical types, and makes Arrow columns of them, so that no value is changed on the way."""
 
     def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
         blocks = fastavro().block_reader(stream)
-        plan = _plan(self.spec, blocks.writer_schema)
+        plan = _plan_for(self.spec, blocks.writer_schema)
         mode = mode_of(
             {key.encode(): value for key, value in blocks.metadata.items()},
             self.spec.format_options[_DATES.lower()],
@@ -352,21 +334,37 @@ class AvroReader(TypedReader):
 
         def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
             before = 0
-            for records in _batches(blocks, plan):
+            for records in _batches_of_records(blocks, plan):
                 yield before, plan.batch(records, positions)
                 before += len(records)
 
         return OpenFile(plan.schema, read, [mode] * len(plan.schema))
 
 
-def _plan(spec: ReaderSpec, writer: Any) -> AvroPlan:
+class AvroFormat(TypedFormat):
+    """`cloudFiles.format` avro."""
+
+    name = "avro"
+    reader_class = AvroReader
+    options = (
+        Option("avroSchema", _schema_text),
+        flag("mergeSchema", False, notice="the schemas of all sampled files are always merged"),
+        rebase_option(_DATES),
+        UPCAST,
+    )
+
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        return _plan_for(spec, fastavro().block_reader(stream).writer_schema).schema
+
+
+def _plan_for(spec: ReaderSpec, writer: Any) -> AvroPlan:
     wanted = spec.format_options["avroschema"]
     return plan_of(writer, None if wanted is None else json.loads(wanted))
 
 
-def _batches(blocks: Any, plan: AvroPlan) -> Iterator[list[Any]]:
+def _batches_of_records(blocks: Any, plan: AvroPlan) -> Iterator[list[Any]]:
     """Decoded records, also those before a damage. Raises ValueError for whatever a damaged file makes of the library."""
-    records, found = _records(blocks, plan), []
+    records, found = _decoded_records(blocks, plan), []
     try:
         for record in records:
             found.append(record)
@@ -381,7 +379,7 @@ def _batches(blocks: Any, plan: AvroPlan) -> Iterator[list[Any]]:
         yield found
 
 
-def _records(blocks: Any, plan: AvroPlan) -> Iterator[Any]:
+def _decoded_records(blocks: Any, plan: AvroPlan) -> Iterator[Any]:
     decode = fastavro().schemaless_reader
     named = {"return_named_type": plan.named, "return_named_type_override": plan.named}
     for block in blocks:

@@ -50,19 +50,19 @@ def taken(array: Any, arrow: Any) -> tuple[Any, Any | None]:
     if array.type == arrow:
         return array, None
     if pa.types.is_timestamp(array.type):
-        return _moments(array, arrow)
+        return _moment_column(array, arrow)
     if pa.types.is_duration(array.type):
         array = array.cast(pa.int64())
     return array.cast(arrow), None
 
 
-def _moments(array: Any, arrow: Any) -> tuple[Any, Any | None]:
+def _moment_column(array: Any, arrow: Any) -> tuple[Any, Any | None]:
     """Microseconds. Nanoseconds that are not whole microseconds, and what is out of range, do not fit: cutting would change them."""
-    micros, misfits = _micros(array)
+    micros, misfits = _microseconds(array)
     return micros.view(arrow), misfits
 
 
-def _micros(array: Any) -> tuple[Any, Any | None]:
+def _microseconds(array: Any) -> tuple[Any, Any | None]:
     numbers, per_second = array.view(pa.int64()), _PER_SECOND[array.type.unit]
     if per_second == _MICROS:
         return numbers, None
@@ -136,17 +136,17 @@ class RecordFields:
         self._names = [name for name, _ in file]
         self._nodes: dict[int, _Node] = {}  # by position in the file
         self._rescued: list[int] = []
-        self._sources = self._matches(file)
+        self._sources = self._matching_positions(file)
         by_file = {at: number for number, at in self._sources.items()}
         for at, (name, kind) in enumerate(file):
             inner = f"{path}.{name}" if path else name
             if at in by_file:
                 _, data_type, arrow = wanted[by_file[at]]
-                self._nodes[at] = _node(kind, data_type, arrow, rules, findings, inner, closed)
+                self._nodes[at] = _node_of(kind, data_type, arrow, rules, findings, inner, closed)
             elif not pa.types.is_null(kind):
-                self._beyond(at, name, kind, inner, closed)
+                self._note_extra_field(at, name, kind, inner, closed)
 
-    def _matches(self, file: Sequence[FileField]) -> dict[int, int]:
+    def _matching_positions(self, file: Sequence[FileField]) -> dict[int, int]:
         """Wanted field → position in the file. Of several columns that match, one with the same spelling, else the last."""
         fold = not self._rules.case_sensitive
         found: dict[int, int] = {}
@@ -157,7 +157,7 @@ class RecordFields:
                 found[number] = (exact or close)[-1]
         return found
 
-    def _beyond(self, at: int, name: str, kind: Any, path: str, closed: bool) -> None:
+    def _note_extra_field(self, at: int, name: str, kind: Any, path: str, closed: bool) -> None:
         """A column that fills none of the wanted ones."""
         rules, lower, top = self._rules, name.lower(), path == name
         if top and lower in rules.ignored:
@@ -188,14 +188,14 @@ class RecordFields:
                 texts = json_texts(columns[at])
             if texts is not None and any(text is not None for text in texts):
                 parts.append((self._names[at], texts))
-        return arrays, _members(parts, count) if parts else None
+        return arrays, _members_of_rows(parts, count) if parts else None
 
 
-def _members(parts: Sequence[tuple[str, Texts]], count: int) -> Texts:
+def _members_of_rows(parts: Sequence[tuple[str, Texts]], count: int) -> Texts:
     """Rescued members per row; several values under one name become an array."""
     names = [name for name, _ in parts]
     if len(set(names)) < len(names):
-        return [_grouped([(name, texts[row]) for name, texts in parts]) for row in range(count)]
+        return [_grouped_members([(name, texts[row]) for name, texts in parts]) for row in range(count)]
     columns = []
     for name, texts in parts:
         prefix = quoted(name) + ":"
@@ -203,7 +203,7 @@ def _members(parts: Sequence[tuple[str, Texts]], count: int) -> Texts:
     return [",".join([text for text in row if text is not None]) or None for row in zip(*columns, strict=True)]
 
 
-def _grouped(row: list[tuple[str, str | None]]) -> str | None:
+def _grouped_members(row: list[tuple[str, str | None]]) -> str | None:
     together: dict[str, list[str]] = {}
     for name, text in row:
         if text is not None:
@@ -212,7 +212,7 @@ def _grouped(row: list[tuple[str, str | None]]) -> str | None:
     return ",".join(found) or None
 
 
-def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
+def _node_of(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
     """How values of the file's type `kind` fill a column of `data_type`."""
     if pa.types.is_null(kind):
         return _Mismatch(arrow, rescue=False)
@@ -222,16 +222,16 @@ def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Ex
         file = [(simple.field(at).name, simple.field(at).type) for at in range(simple.num_fields)]
         return _Struct(RecordFields(file, wanted, rules, findings, path=path, closed=closed), arrow, rules.rescue)
     if isinstance(data_type, ArrayType) and pa.types.is_list(simple):
-        element = _node(simple.value_type, data_type.elementType, arrow.value_type, rules, findings, f"{path}.element", closed)
-        return _same(kind, arrow, element) or _List(element, arrow)
+        element = _node_of(simple.value_type, data_type.elementType, arrow.value_type, rules, findings, f"{path}.element", closed)
+        return _same_list(kind, arrow, element) or _List(element, arrow)
     if isinstance(data_type, MapType) and pa.types.is_map(simple):
-        key = _node(simple.key_type, data_type.keyType, arrow.key_type, rules, findings, f"{path}.key", True)
-        value = _node(simple.item_type, data_type.valueType, arrow.item_type, rules, findings, f"{path}.value", True)
+        key = _node_of(simple.key_type, data_type.keyType, arrow.key_type, rules, findings, f"{path}.key", True)
+        value = _node_of(simple.item_type, data_type.valueType, arrow.item_type, rules, findings, f"{path}.value", True)
         return _Map(key, value, arrow) if isinstance(key, _Take) else _Mismatch(arrow, rules.rescue)
-    return _leaf(kind, data_type, arrow, rules, findings, path, closed)
+    return _leaf_of(kind, data_type, arrow, rules, findings, path, closed)
 
 
-def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
+def _leaf_of(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
     found = spark_type(kind)
     if found is None:
         return _Mismatch(arrow, rules.rescue)
@@ -246,7 +246,7 @@ def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Ex
     return _Mismatch(arrow, rules.rescue)
 
 
-def _same(kind: Any, arrow: Any, element: _Node) -> _Node | None:
+def _same_list(kind: Any, arrow: Any, element: _Node) -> _Node | None:
     """Whole lists as they are, where their elements are."""
     return _Take(kind, arrow, False) if isinstance(element, _Take) and element.whole and pa.types.is_list(kind) else None
 
@@ -276,10 +276,10 @@ class _Take:
 
     def convert(self, array: Any) -> tuple[Any, Texts | None]:
         values, misfits = taken(array, self.arrow)
-        return values, None if misfits is None or not self.rescue else _only(json_texts(array), misfits)
+        return values, None if misfits is None or not self.rescue else _only_misfits(json_texts(array), misfits)
 
 
-def _only(texts: Texts, misfits: Any) -> Texts:
+def _only_misfits(texts: Texts, misfits: Any) -> Texts:
     return [text if misfit else None for text, misfit in zip(texts, misfits.to_pylist(), strict=True)]
 
 
@@ -309,7 +309,7 @@ class _List:
         if texts is None:
             return whole, None
         hit = [any(text is not None for text in texts[offsets[at] : offsets[at + 1]]) for at in range(len(array))]
-        return whole, _only(json_texts(array), pa.array(hit, pa.bool_())) if any(hit) else None
+        return whole, _only_misfits(json_texts(array), pa.array(hit, pa.bool_())) if any(hit) else None
 
 
 @dataclass(frozen=True)
@@ -329,10 +329,10 @@ class _Map:
         if texts is None:
             return whole, None
         names = json_texts(keys)
-        entries = [None if text is None else f"{_name(names[at])}:{text}" for at, text in enumerate(texts)]
+        entries = [None if text is None else f"{_quoted_name(names[at])}:{text}" for at, text in enumerate(texts)]
         rows = [",".join(e for e in entries[offsets[at] : offsets[at + 1]] if e is not None) for at in range(len(array))]
         return whole, ["{" + row + "}" if row else None for row in rows]
 
 
-def _name(text: str | None) -> str:
+def _quoted_name(text: str | None) -> str:
     return text if text is not None and text.startswith('"') else quoted(text or "null")

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 from pyarrow import orc
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import flag
 from lakelet.autoloader.formats.typed.arrow_arrays import with_leaves
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
@@ -24,20 +22,6 @@ if TYPE_CHECKING:
 
 
 _ROWS = 64 << 10
-
-
-class OrcFormat(TypedFormat):
-    """`cloudFiles.format` orc."""
-
-    name = "orc"
-    infers = False
-    options = (flag("mergeSchema", False, notice="the columns of orc files are declared, not inferred"), UPCAST)
-
-    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
-        return schema_of_file(orc.ORCFile(stream))
-
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return OrcReader(spec, fields, files, ignored)
 
 
 class OrcReader(TypedReader):
@@ -51,7 +35,7 @@ class OrcReader(TypedReader):
             before = 0
             wanted = pa.schema([schema.field(at) for at in positions])
             for stripe in range(file.nstripes if positions else 0):
-                batch = _stripe(file, stripe, positions).cast(wanted)
+                batch = _stripe_columns(file, stripe, positions).cast(wanted)
                 yield before, batch
                 before += batch.num_rows
             while before < file.nrows:  # no column is read, and no value of one can stop the reading
@@ -62,7 +46,19 @@ class OrcReader(TypedReader):
         return OpenFile(schema, read, [LEGACY if file.writer == "ORC_JAVA" else CORRECTED] * len(schema))
 
 
-def _stripe(file: Any, number: int, positions: Sequence[int]) -> Any:
+class OrcFormat(TypedFormat):
+    """`cloudFiles.format` orc."""
+
+    name = "orc"
+    reader_class = OrcReader
+    infers = False
+    options = (flag("mergeSchema", False, notice="the columns of orc files are declared, not inferred"), UPCAST)
+
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        return schema_of_file(orc.ORCFile(stream))
+
+
+def _stripe_columns(file: Any, number: int, positions: Sequence[int]) -> Any:
     """The columns at these positions. Raises OldDates for a moment that has no count of nanoseconds in 64 bits."""
     names = file.schema.names
     odd = len(set(names)) < len(names) or any("." in name for name in names)  # pyarrow takes columns by name, and dots for nesting
@@ -76,10 +72,10 @@ def _stripe(file: Any, number: int, positions: Sequence[int]) -> Any:
 
 def schema_of_file(file: Any) -> Any:
     """The Arrow schema of a file: timestamps with time zone UTC, what Spark noted as TIMESTAMP_NTZ as timestamps without a zone."""
-    return pa.schema([pa.field(field.name, with_leaves(field, _leaf)) for field in file.schema])
+    return pa.schema([pa.field(field.name, with_leaves(field, _leaf_type)) for field in file.schema])
 
 
-def _leaf(field: Any) -> Any:
+def _leaf_type(field: Any) -> Any:
     if pa.types.is_timestamp(field.type):
         return pa.timestamp(field.type.unit, "UTC")
     noted = (field.metadata or {}).get(b"spark.sql.catalyst.type") == b"timestamp_ntz"

@@ -97,16 +97,16 @@ class TypedReader(FormatReader):
         except _DAMAGE as error:
             raise unreadable(uri, error) from None
         with stream:
-            yield from self._chunks(stream, part, uri)
+            yield from self._chunks_of_stream(stream, part, uri)
 
-    def _chunks(self, stream: BinaryIO, part: FilePart, uri: str) -> Iterator[Chunk]:
+    def _chunks_of_stream(self, stream: BinaryIO, part: FilePart, uri: str) -> Iterator[Chunk]:
         try:
             if is_empty(stream):
                 return
             file = self.open(stream, part)
         except _DAMAGE as error:
             raise unreadable(uri, error) from None
-        record = self._record(file.schema)
+        record = self._record_fields(file.schema)
         batches = file.read(record.needed)
         while True:
             try:
@@ -121,13 +121,13 @@ class TypedReader(FormatReader):
             except OldDates as error:
                 raise unreadable(uri, error, why=str(error)) from None
 
-    def _record(self, schema: Any) -> RecordFields:
+    def _record_fields(self, schema: Any) -> RecordFields:
         """The plan for files of this schema. Raises UnknownFields, WiderType."""
         key = tuple((field.name, str(field.type)) for field in schema)
         plan = self._plans.get(key)
         if plan is None:
             findings = ExtraFields()
-            record = RecordFields([(field.name, field.type) for field in schema], self.fields, self._rules(), findings)
+            record = RecordFields([(field.name, field.type) for field in schema], self.fields, self._typed_rules(), findings)
             plan = self._plans[key] = (record, findings)
         record, findings = plan
         names = f"[{', '.join([*findings.unknown, *findings.wider])}]"
@@ -137,7 +137,7 @@ class TypedReader(FormatReader):
             raise UnknownFields(names, kind="NEW_FIELDS_IN_FILE")
         return record
 
-    def _rules(self) -> TypedRules:
+    def _typed_rules(self) -> TypedRules:
         spec = self.spec
         return TypedRules(
             unknown=spec.unknown_fields,
