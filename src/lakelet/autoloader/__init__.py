@@ -29,8 +29,8 @@ _PUT_BY_SPARK = {
 def register(spark: SparkSession, *, wrap: bool = True) -> Registration:
     """Make `format("cloudFiles")` known to a session, also of an application that Lakelet does not run.
 
-    `wrap`: teach pyspark's `load` of this process about it, so that such a stream has `_metadata` and VARIANT columns too, until what is
-    returned is closed (it can be used in a `with` statement) or Spark is stopped. May be called any number of times.
+    `wrap`: give streams of pyspark's `load` in this process `_metadata` and VARIANT columns, too. This ends when the returned value is
+    closed (it can be used in a `with` statement) or Spark is stopped. May be called any number of times.
     """
     from lakelet.autoloader.data_source import CloudFilesDataSource
     from lakelet.autoloader.standalone import Registration, opened

@@ -1,9 +1,9 @@
 """Texts as values: TIMESTAMP, TIMESTAMP_NTZ and DATE, by Spark's default formats and by Java patterns, and numbers.
 
 One value or a whole column at a time (FF-3). A moment is microseconds (a date: days) since 1970-01-01, or None where the text does not
-parse. A pattern is read as Spark reads it: names in English and compared without case, fields that the pattern leaves out are those of
-1970-01-01 00:00, `S…` takes one digit up to as many as it has letters, no other form of the text is tried. Letters that Spark refuses in
-parsing (week dates, day names, quarters) are refused here too; of zone names (`z`) UTC, GMT and those of the United States are known.
+parse. A pattern is read as Spark reads it. Names are in English and compared without case; fields that the pattern leaves out are those of
+1970-01-01 00:00. `S…` takes one digit up to as many as it has letters, and no other form of the text is tried. Letters that Spark refuses
+in parsing (week dates, day names, quarters) are refused here too; of zone names (`z`) UTC, GMT and those of the United States are known.
 """
 
 from __future__ import annotations

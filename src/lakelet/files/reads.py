@@ -1,8 +1,8 @@
 """Watches what is read from the machine while a pipeline is loaded and analysed, through Python's audit events and `os.stat`.
 
 The signature of each file and folder is taken before it is read, so that a change during an update counts as a change. What cannot be
-compared later (a connection, a process, a file that is written, output) is a stale reason, a reason why an idle answer is refused, with the
-line of user code that does it.
+compared later (a connection, a process, a file that is written, output) is a stale reason: a reason why an idle answer is refused. It names
+the line of user code that does it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CSV: one record per line, or with `multiLine` records of several lines; each file is read by its own header (FS-9).
 
 `RowConverter` reads records one by one, which is the exact meaning of reading (FF-15, FS-31, FS-35); `CsvReader` reads clean blocks by
-column. A record is malformed when it has fewer values than its file has columns, and, where no rescued column takes them, when it has more,
-empty ones too, or holds a text that does not fit. It keeps the values that fit. A record that cannot be split has none.
+column. A record with fewer values than its file has columns is malformed. So is, where no rescued column takes them, a record with more
+values, empty ones too, or with a text that does not fit. It keeps the values that fit. A record that cannot be split has none.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The traps of that parser, and how each is met:
 - it takes several records per line, and records that span lines: every line must begin with `{` and end with `}`, and the number of
-  records must equal the number of lines (between `}` and `{` no record can go on, so both together mean one record per line);
+  records must equal the number of lines. Between `}` and `{` no record can go on, so both together mean one record per line;
 - it takes `Inf`, `-Inf` and `-NaN`, which are no JSON, for numbers: lines that may hold them are taken out;
 - it does not check UTF-8, stops at a NUL byte, and does not survive thousands of levels of nesting: all are searched first;
 - it fails on a whole block for one bad line, but names the row: that line is taken out and the rest is read again;
@@ -100,8 +100,8 @@ class BlockParser:
     def _parse_and_learn(self, data: bytes, count: int) -> tuple[Any, list[int]] | None:
         """The table of `data` without the lines that match what was learned, and those lines' indexes. None: not readable this way.
 
-        What a failure teaches (a name with a kind of value that does not fit) stays known for the following blocks, so that a drift that
-        goes on costs one search in the text, not one failed parse per line.
+        What a failure teaches (a name with a kind of value that does not fit) stays known for the following blocks. So a drift that goes on
+        costs one search in the text, not one failed parse per line.
         """
         for _ in range(_MOST_LESSONS):
             rest, out = self._without_suspects(data)
