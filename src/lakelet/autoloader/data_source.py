@@ -21,9 +21,9 @@ from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import is_pattern
 from lakelet.autoloader.discovery.listing import files_of
 from lakelet.autoloader.driver import check_types
-from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted
+from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted_columns
 from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined
+from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined_batches
 from lakelet.autoloader.planning import Planner, spread
 from lakelet.autoloader.rounds import SourceRounds
 from lakelet.autoloader.source_schema import SourceSchema, reader_spec
@@ -51,7 +51,7 @@ class FilesReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, FilesPartition)
-        return joined(PartReader(self._spec, partition).batches())
+        return joined_batches(PartReader(self._spec, partition).batches())
 
 
 def open_files(spec: SourceSpec, confs: Mapping[str, str]) -> tuple[ReaderSpec, tuple[str, ...]]:
@@ -121,7 +121,7 @@ class CloudFilesDataSource(DataSource):
 
     def schema(self) -> StructType:
         spec = self._spec()
-        columns = emitted(StructType.fromJson(json.loads(spec.schema_json)))
+        columns = emitted_columns(StructType.fromJson(json.loads(spec.schema_json)))
         return StructType([*columns.fields, METADATA_FIELD, LINE_FIELD]) if spec.internal else columns
 
     def reader(self, schema: StructType) -> Any:
@@ -186,4 +186,4 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         """Nothing depends on it: Spark does not call it for the last batch of availableNow."""
 
     def read(self, partition: FilesPartition) -> Iterator[Any]:  # type: ignore[override]
-        return joined(PartReader(self._spec, partition).batches())
+        return joined_batches(PartReader(self._spec, partition).batches())

@@ -44,14 +44,14 @@ def with_format(spec: SourceSpec, state: str | None, confs: Mapping[str, str]) -
         return spec
     found = _remembered_format(state) if state else None
     if found is None:
-        found = detected(spec, confs)
+        found = detect_format(spec, confs)
         if state:
             files, folder = files_for(state)
             files.create(f"{folder.rstrip('/')}/format", found.encode())
     return replace(spec, options={**spec.options, "cloudFiles.format": found}, detect=False)
 
 
-def detected(spec: SourceSpec, confs: Mapping[str, str]) -> str:
+def detect_format(spec: SourceSpec, confs: Mapping[str, str]) -> str:
     """The one format of the newest files of a source. Raises like `with_format`."""
     any_format = replace(spec, options={**spec.options, "cloudFiles.format": "json"}, detect=False)
     zone = {key: value for key, value in confs.items() if key == TIME_ZONE}  # other settings are about records

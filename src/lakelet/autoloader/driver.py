@@ -160,9 +160,9 @@ class AutoLoaderSource:
 
     def explained(self, uri: str, line: int) -> str | None:
         """Which bytes of a file, from a line on, are not of its encoding, and which encoding they look like; None where all are."""
-        from lakelet.autoloader.formats.bad_bytes import explained
+        from lakelet.autoloader.formats.bad_bytes import explain_bytes
 
-        return explained(self._options.reader, self._options.format, uri, line)
+        return explain_bytes(self._options.reader, self._options.format, uri, line)
 
     def evolve(self, failure: BaseException) -> SchemaChange | None:
         """Store the next schema version when a query failed because its files brought new columns or wider types.

@@ -99,7 +99,7 @@ def _has_own_metadata(schema: StructType) -> bool:
     return METADATA_COLUMN.lower() in (name.lower() for name in schema.fieldNames())
 
 
-def emitted(schema: StructType) -> StructType:
+def emitted_columns(schema: StructType) -> StructType:
     """What readers return for the columns of a source: VARIANT travels as JSON text."""
     from pyspark.sql.types import VariantType
 

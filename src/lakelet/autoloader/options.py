@@ -26,8 +26,7 @@ from lakelet.autoloader.settings import (
 )
 from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUE, RESCUED_COLUMN, ReaderSpec, SourceSpec
 from lakelet.autoloader.state.cleanup_options import OPTIONS as CLEAN_OPTIONS
-from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source
-from lakelet.autoloader.state.cleanup_options import notices as clean_notices
+from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source, cleanup_notices
 from lakelet.base.errors import LakeletError, nearest_names
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> AutoLoaderOptio
             *_notices_of_options(values, spec.options),
             *_lost_notices(reader),
             *_enforced_notices(reader, values.given_plain),
-            *clean_notices(values.given_cloud, clean),
+            *cleanup_notices(values.given_cloud, clean),
             *of_settings,
         ),
         typed_folders=is_on(confs, TYPED_FOLDERS),

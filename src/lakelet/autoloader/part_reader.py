@@ -16,9 +16,9 @@ from lakelet.autoloader.discovery.files import UnreadableFile, files_for
 from lakelet.autoloader.discovery.listing import file_changed
 from lakelet.autoloader.discovery.partition_folders import folder_array, folder_value, folder_values, source_root
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
-from lakelet.autoloader.formats.bad_bytes import explained
+from lakelet.autoloader.formats.bad_bytes import explain_bytes
 from lakelet.autoloader.formats.options import DROP, FAILFAST
-from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
+from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted_columns, metadata_arrays
 from lakelet.autoloader.schema_growth import UnknownFieldException, UnknownFieldNote
 from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, PASSED_OVER, FilePart, ReaderSpec
 from lakelet.base.errors import LakeletError
@@ -49,7 +49,7 @@ class PartReader:
         hidden = [METADATA_FIELD, LINE_FIELD] if spec.internal else []
         self._spec, self._partition = spec, partition
         self._fields = list(public.fields)
-        self._schema = to_arrow_schema(StructType([*emitted(public).fields, *hidden]), timezone="UTC")
+        self._schema = to_arrow_schema(StructType([*emitted_columns(public).fields, *hidden]), timezone="UTC")
         self._files, _ = files_for(spec.path)
         self._format = format_of(spec.format)
         self._root = source_root(spec.path)
@@ -147,7 +147,7 @@ class PartReader:
             line = abs((chunk.marks[at] if chunk.marks is not None else None) or 0) % PASSED_OVER
             shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
             assert self._format is not None
-            bytes_ = explained(spec, self._format, self._files.uri(part.path), line)
+            bytes_ = explain_bytes(spec, self._format, self._files.uri(part.path), line)
             raise LakeletError(
                 "FAILED_READ_FILE",
                 f"{self._files.uri(part.path)}, {self._unit} {line}: a record is broken, and the mode is {FAILFAST}",
@@ -195,7 +195,7 @@ class PartReader:
         return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind, unit=self._unit)
 
 
-def joined(batches: Iterator[Any]) -> Iterator[Any]:
+def joined_batches(batches: Iterator[Any]) -> Iterator[Any]:
     """The same rows in fewer batches: small ones are put together."""
     held: list[Any] = []
     rows = 0

@@ -13,7 +13,7 @@ from lakelet.autoloader.discovery.files import LocalFiles, files_for
 from lakelet.autoloader.discovery.listing import FolderListing, checked_again, files_of, in_plan_order
 from lakelet.autoloader.formats import format_of
 from lakelet.autoloader.spec import FAIL, FilePart, ReaderSpec
-from lakelet.autoloader.state.ledger import Ledger, Limits, now, take
+from lakelet.autoloader.state.ledger import Ledger, Limits, first_that_fit, now
 from lakelet.base.errors import LakeletError
 
 _SPLIT_BYTES = 32 << 20
@@ -44,7 +44,7 @@ class Planner:
         unplanned = self._unplanned_files(after)
         if not len(unplanned):
             return after
-        rows = take(unplanned, limits)
+        rows = first_that_fit(unplanned, limits)
         batch = after + 1
         self._ledger.plan(batch, rows, discovered=self._discovered)
         self._queue, self._queue_after = unplanned.slice(len(rows)), batch

@@ -13,7 +13,7 @@ from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, seconds
+from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, interval_seconds
 from lakelet.autoloader.state.file_states import STATES, states
 from lakelet.autoloader.state.ledger import SKIPPED, Archive, Ledger
 from lakelet.autoloader.state.source_cleanup import CleanupResult, clean_files
@@ -228,7 +228,7 @@ def test_a_source_cleans_what_its_options_say(tmp_path: Path) -> None:
     ],
 )
 def test_intervals_are_read_as_people_write_them(text: str, expected: int) -> None:
-    assert seconds(text) == expected
+    assert interval_seconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "days", "5", "5 fortnights", "-1 day", "1 day x"])

@@ -22,7 +22,7 @@ _LEAST_WIDE = 4
 _SHOWN = 200  # characters of a record in a message
 
 
-def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | None:
+def explain_bytes(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | None:
     """Return what is wrong with the first bytes from a 1-based line on that are not of the encoding; None where all are, or no file is."""
     files, path = files_for(uri)
     codec = spec.format_options.get("encoding") or "utf-8"
@@ -64,7 +64,7 @@ def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str 
             if chunk.raw:
                 at, text = next(iter(chunk.raw.items()))
                 line = abs((chunk.marks[at] if chunk.marks else None) or 0) % PASSED_OVER
-                fault = explained(spec, format, files.uri(inside), line) or format.fault_of(text)
+                fault = explain_bytes(spec, format, files.uri(inside), line) or format.fault_of(text)
                 shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
                 place = f"{files.uri(inside)}, {format.unit(spec.format_options)} {line}"
                 return f"the first one is {place}: {shown!r}" + (f" ({fault})" if fault else "")

@@ -86,7 +86,7 @@ def to_bytes(parts: Iterable[Any], schema: Any = ENTRIES, moves: int = 0) -> byt
     return sink.getvalue()
 
 
-def pieces(content: bytes, folder: str, schema: Any = ENTRIES, moves: Sequence[Move] = ()) -> Iterator[Any]:
+def record_batches(content: bytes, folder: str, schema: Any = ENTRIES, moves: Sequence[Move] = ()) -> Iterator[Any]:
     """The record batches of a file, with paths as they are after all moves.
 
     Raises CF_STATE_DAMAGED, FORMAT_UNKNOWN.
@@ -162,7 +162,7 @@ class Ledger:
         """Rows of a listing that no batch up to `up_to` holds; `by_time`: a file whose modification time changed counts as another one."""
         waiting = listing.append_column("identity", _path_and_time(listing)) if by_time else listing
         values = (_path_and_time(piece) if by_time else piece["path"] for piece in self.entries(up_to))
-        return without(waiting, "identity" if by_time else "path", values).select(listing.column_names)
+        return rows_without(waiting, "identity" if by_time else "path", values).select(listing.column_names)
 
     def plan(self, batch: int, rows: Any, *, discovered: int | None = None) -> None:
         """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: time of the listing."""
@@ -182,7 +182,7 @@ class Ledger:
         compacted = self._compacted_batches()
         for batch in range(after + 1, up_to + 1):
             try:
-                parts += pieces(self.files.read(self._batch_path(batch)), self.folder, moves=self.moves)
+                parts += record_batches(self.files.read(self._batch_path(batch)), self.folder, moves=self.moves)
             except FileNotFoundError:
                 if batch >= compacted:
                     what = f"batch {batch} of the ledger {self.folder} is missing"
@@ -264,7 +264,7 @@ class Ledger:
             content = self.files.read(path)
         except FileNotFoundError:
             return  # compacted by another process between listing and reading; its rows are in the newer file
-        yield from pieces(content, self.folder, moves=self.moves)
+        yield from record_batches(content, self.folder, moves=self.moves)
 
     def _content_of(self, parts: Iterable[Any]) -> bytes:
         return to_bytes(parts, moves=len(self.moves))
@@ -295,7 +295,7 @@ def _path_and_time(rows: Any) -> Any:
     return pc.binary_join_element_wise(rows["path"], rows["modified"].cast(pa.string()), "\n")
 
 
-def without(rows: Any, column: str, values: Iterator[Any]) -> Any:
+def rows_without(rows: Any, column: str, values: Iterator[Any]) -> Any:
     """The rows whose `column` is none of the values, which come in arrays."""
     for some in _in_portions(values):
         if not len(rows):
@@ -318,7 +318,7 @@ def _in_portions(arrays: Iterator[Any]) -> Iterator[Any]:
         yield pa.chunked_array(held)
 
 
-def take(rows: Any, limits: Limits) -> Any:
+def first_that_fit(rows: Any, limits: Limits) -> Any:
     """The first rows of a listing that fit into one batch; at least one."""
     count = len(rows) if limits.files is None else min(limits.files, len(rows))
     if limits.bytes is not None and count:
@@ -344,7 +344,7 @@ class Archive:
         """Record batches of ARCHIVED; after a crash a path may appear twice with the same facts."""
         for number in self._file_numbers():
             content = self._ledger.files.read(self._file_path(number))
-            yield from pieces(content, self._ledger.folder, ARCHIVED, self._ledger.moves)
+            yield from record_batches(content, self._ledger.folder, ARCHIVED, self._ledger.moves)
 
     def add(self, rows: Sequence[tuple[str, str | None, int, str | None]]) -> None:
         """Record (path, mode, time, location) of some files."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakelet.autoloader.discovery.files import Files, files_for
 from lakelet.autoloader.discovery.partition_folders import source_root
 from lakelet.autoloader.state.cleanup_options import MOVE, CleanSource
-from lakelet.autoloader.state.ledger import ENTRIES, Archive, Ledger, now, without
+from lakelet.autoloader.state.ledger import ENTRIES, Archive, Ledger, now, rows_without
 
 _AT_ONCE = 500
 _SHOWN = 5
@@ -60,7 +60,7 @@ def _due_files(ledger: Ledger, archive: Archive, committed: int, before: int) ->
     if not len(batches):
         return ENTRIES.empty_table()
     pieces = [piece.filter(pc.is_in(piece["batch"], value_set=batches)) for piece in ledger.entries(committed)]
-    return without(pa.Table.from_batches(pieces, ENTRIES), "path", (piece["path"] for piece in archive.entries()))
+    return rows_without(pa.Table.from_batches(pieces, ENTRIES), "path", (piece["path"] for piece in archive.entries()))
 
 
 class _Work:

@@ -22,7 +22,7 @@ from lakelet.autoloader.formats.json.inference import (
     type_of,
 )
 from lakelet.autoloader.formats.json.parse import BlockParser
-from lakelet.autoloader.formats.json.records import RecordLayout, document, separated
+from lakelet.autoloader.formats.json.records import RecordLayout, document_records, separated_records
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
 from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, objects_of, records_of
 from lakelet.autoloader.formats.text_blocks import has_lone_cr, read_blocks
@@ -138,7 +138,7 @@ class FileInference(RecordInference):
     def add_file(self, path: str) -> None:
         """Take in the records of one file."""
         if self._layout.multi_line:
-            for record in document(self._files, path, self._layout, self._rules.syntax):
+            for record in document_records(self._files, path, self._layout, self._rules.syntax):
                 self.add_line(record.text)
         elif not self._layout.is_lines:
             self._add_separated(path, self._layout)
@@ -150,7 +150,7 @@ class FileInference(RecordInference):
                 self.add_block(block)
 
     def _add_separated(self, path: str, layout: RecordLayout) -> None:
-        for lines in separated(self._files, path, layout):
+        for lines in separated_records(self._files, path, layout):
             self.add_lines(lines)
 
 

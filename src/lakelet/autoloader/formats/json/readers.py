@@ -19,7 +19,7 @@ from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField, UnknownFields, mark_of
 from lakelet.autoloader.formats.charsets import utf8_chunks
 from lakelet.autoloader.formats.json.blocks import BlockReader, BlockRows
-from lakelet.autoloader.formats.json.records import JsonRecord, RecordLayout, document, separated
+from lakelet.autoloader.formats.json.records import JsonRecord, RecordLayout, document_records, separated_records
 from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, readable_start
 from lakelet.autoloader.formats.json.text import BrokenText, dump, first_value, has_more, repeats_key
 from lakelet.autoloader.formats.text_blocks import count_lines, head_of, open_stream, read_blocks
@@ -82,12 +82,12 @@ class JsonDocumentReader:
 
     def _batches(self, part: FilePart) -> Iterator[list[JsonRecord]]:
         if not self._layout.multi_line:
-            for texts in separated(self._files, part.path, self._layout):
+            for texts in separated_records(self._files, part.path, self._layout):
                 yield [JsonRecord(text) for text in texts]
             return
         held: list[JsonRecord] = []
         size = 0
-        for record in document(self._files, part.path, self._layout, self._blocks.rules.syntax):
+        for record in document_records(self._files, part.path, self._layout, self._blocks.rules.syntax):
             if held and (size >= _DOCUMENT_BLOCK or record.more):
                 yield held
                 held, size = [], 0
@@ -170,7 +170,7 @@ class JsonVariantReader:
             with open_stream(self._files, part.path) as stream:
                 yield [b"".join(utf8_chunks(stream, layout.codec))]
         elif part.start == 0:
-            yield from separated(self._files, part.path, layout)
+            yield from separated_records(self._files, part.path, layout)
 
     def _chunk(self, texts: Sequence[bytes], passed: int) -> Chunk:
         rows: list[list[Any]] = []

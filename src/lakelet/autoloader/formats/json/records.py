@@ -52,7 +52,7 @@ class JsonRecord:
     more: bool = False
 
 
-def separated(files: Files, path: str, layout: RecordLayout) -> Iterator[list[bytes]]:
+def separated_records(files: Files, path: str, layout: RecordLayout) -> Iterator[list[bytes]]:
     """The records of a file that is not read as a document, as UTF-8, many at a time. Raises FAILED_READ_FILE."""
     separator = (layout.separator or "\n").encode()
     waiting: list[bytes] = []
@@ -72,7 +72,7 @@ def separated(files: Files, path: str, layout: RecordLayout) -> Iterator[list[by
     yield b"".join(waiting).split(separator)
 
 
-def document(files: Files, path: str, layout: RecordLayout, syntax: Syntax) -> list[JsonRecord]:
+def document_records(files: Files, path: str, layout: RecordLayout, syntax: Syntax) -> list[JsonRecord]:
     """The records of a file read as a whole (`multiLine`), none of a blank file. Raises FAILED_READ_FILE.
 
     As in Spark, an array that is not valid to its end, or holds anything but objects, is one broken record.

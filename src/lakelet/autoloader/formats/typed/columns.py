@@ -41,7 +41,7 @@ def takes_whole(kind: Any) -> bool:
     return not pa.types.is_timestamp(kind) or kind.unit == "us"
 
 
-def taken(array: Any, arrow: Any) -> tuple[Any, Any | None]:
+def values_as(array: Any, arrow: Any) -> tuple[Any, Any | None]:
     """The values as `arrow`, and a mask of those that are NULL there because they do not fit; None when all fit."""
     if isinstance(array.type, pa.UuidType):
         texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
@@ -275,7 +275,7 @@ class _Take:
         return takes_whole(self.kind)
 
     def convert(self, array: Any) -> tuple[Any, Texts | None]:
-        values, misfits = taken(array, self.arrow)
+        values, misfits = values_as(array, self.arrow)
         return values, None if misfits is None or not self.rescue else _only_misfits(json_texts(array), misfits)
 
 

@@ -13,8 +13,8 @@ from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
 from lakelet.autoloader.formats.options import Option, word
 from lakelet.autoloader.formats.typed.columns import ExtraFields, RecordFields, TypedRules
-from lakelet.autoloader.formats.typed.rebase import OldDates, rebased
-from lakelet.autoloader.formats.typed.schema import inferred, schema_of, supported
+from lakelet.autoloader.formats.typed.rebase import OldDates, rebase_old_dates
+from lakelet.autoloader.formats.typed.schema import merged_columns, schema_of, supported
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,7 +71,7 @@ class TypedFormat(Format):
                 raise failure from None
             if schema is not None:
                 found.append((files.uri(path), schema_of(schema)))
-        return inferred(spec, found, known)
+        return merged_columns(spec, found, known)
 
     @abstractmethod
     def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
@@ -153,7 +153,7 @@ class TypedReader(FormatReader):
     def _chunk(self, record: RecordFields, file: OpenFile, before: int, batch: Any) -> Chunk:
         columns: list[Any] = [None] * len(file.schema)
         for at, column in zip(record.needed, batch.columns, strict=True):
-            columns[at] = rebased(column, file.modes[at])
+            columns[at] = rebase_old_dates(column, file.modes[at])
         arrays, rescued = record.convert(columns, batch.num_rows)
         if rescued is None:
             return Chunk(arrays, None, None if arrays else [None] * batch.num_rows)

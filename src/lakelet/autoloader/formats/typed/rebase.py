@@ -41,7 +41,7 @@ def mode_of(metadata: Mapping[bytes, Any], option: str, *, legacy_key: bytes, si
     return LEGACY if numbers < since or legacy_key in metadata else CORRECTED
 
 
-def rebased(array: Any, mode: str) -> Any:
+def rebase_old_dates(array: Any, mode: str) -> Any:
     """The array with its old dates and timestamps moved, at any depth. Raises OldDates."""
     if mode == CORRECTED or not _has_time(array.type):
         return array
@@ -49,16 +49,16 @@ def rebased(array: Any, mode: str) -> Any:
     kind = array.type
     if pa.types.is_struct(kind):
         before = array.flatten()
-        after = [rebased(column, mode) for column in before]
+        after = [rebase_old_dates(column, mode) for column in before]
         changed = any(new is not old for new, old in zip(after, before, strict=True))
         return struct_of(array, after, _struct_type(kind, after)) if changed else array
     if pa.types.is_map(kind):
         offsets, keys, values = entries_of(array)
-        new_keys, new = rebased(keys, mode), rebased(values, mode)
+        new_keys, new = rebase_old_dates(keys, mode), rebase_old_dates(values, mode)
         return array if new is values and new_keys is keys else map_of(array, offsets, new_keys, new, pa.map_(new_keys.type, new.type))
     if pa.types.is_list(kind):
         offsets, items = items_of(array)
-        new = rebased(items, mode)
+        new = rebase_old_dates(items, mode)
         return array if new is items else list_of(array, offsets, new, pa.list_(new.type))
     return _rebased_leaf(array, mode)
 

@@ -82,7 +82,7 @@ def schema_of(schema: Any) -> t.StructType:
     return t.StructType([t.StructField(name, kind, True) for name, kind in fields if kind is not None and name])
 
 
-def inferred(spec: ReaderSpec, files: Sequence[tuple[str, t.StructType]], known: t.StructType | None) -> t.StructType:
+def merged_columns(spec: ReaderSpec, files: Sequence[tuple[str, t.StructType]], known: t.StructType | None) -> t.StructType:
     """What `Format.infer` answers for files of these (uri, columns), the first file's order and spelling first.
 
     Raises CF_FAILED_TO_INFER_SCHEMA when two files have types for one column that no type takes both of.

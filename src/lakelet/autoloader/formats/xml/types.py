@@ -50,13 +50,13 @@ def xml_scalar(data_type: Any, datetime_formats: DatetimeFormats) -> Callable[[N
         return lambda value: _WORDS.get(value.lower()) if type(value) is str else None
     if kind in ("double", "float"):
         return _double_value if kind == "double" else lambda value: as_float(_double_value(value))
-    inner = json_scalar(data_type, strict(datetime_formats))
+    inner = json_scalar(data_type, with_strict_dates(datetime_formats))
     if kind in _NUMBERS:
         return lambda value: inner(Literal(value.removeprefix("+"))) if type(value) is str and _INTEGER.fullmatch(value) else None
     return lambda value: inner(value) if type(value) is str else None
 
 
-def strict(formats: DatetimeFormats) -> DatetimeFormats:
+def with_strict_dates(formats: DatetimeFormats) -> DatetimeFormats:
     """The formats of XML: without a pattern a date has the form yyyy-MM-dd."""
     return formats if formats.date is not None else replace(formats, date=_DAY)
 
@@ -89,7 +89,7 @@ class XmlTyping:
         self, datetime_formats: DatetimeFormats, value_tag: str, *, typed: bool, prefers_decimal: bool, local: bool = False
     ) -> None:
         self._typed, self._decimal, self._value_tag = typed, prefers_decimal, value_tag
-        self._dates, self._timestamps = strict(datetime_formats).dates(), datetime_formats.timestamps()
+        self._dates, self._timestamps = with_strict_dates(datetime_formats).dates(), datetime_formats.timestamps()
         self._local = datetime_formats.local_timestamps() if local else None
 
     def type_of(self, node: Node) -> Type:
