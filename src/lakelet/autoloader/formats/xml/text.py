@@ -3,8 +3,8 @@
 Only row elements are parsed, one at a time, each without the document's prolog: entities that a DTD declares do not exist in them, so that
 nothing can be expanded without bounds, and one broken row does not end a file.
 
-A tree is that of `json.text`: an element with attributes or children is an `Element` with a pair per attribute, child and piece of text,
-repeated names included; any other element is its text.
+A tree is that of `json.text`: an element with attributes or children is an `Element` with a pair per attribute, child and piece of
+text, repeated names included; any other element is its text.
 """
 
 from __future__ import annotations
