@@ -369,15 +369,15 @@ class Archive:
 
 def same_names(ledger: Ledger, listing: Any, old: str, new: str) -> SameNames:
     """Compare the files that a ledger knows below `old` with those of a listing below `new` that it does not know."""
-    known = pa.concat_tables([_relative_rows(pa.Table.from_batches([piece]), old) for piece in ledger.entries(_EVERY_BATCH)] or [_NOTHING])
+    known = pa.concat_tables(
+        [_relative_rows(pa.Table.from_batches([piece]), old) for piece in ledger.entries(_EVERY_BATCH)]
+        or [LISTING.empty_table().select(["path", "size"])]
+    )
     found = _relative_rows(ledger.unseen(listing, _EVERY_BATCH), new)
     there = found.filter(pc.is_in(found["path"], value_set=known["path"].combine_chunks()))
     sizes = dict(zip(known["path"].to_pylist(), known["size"].to_pylist(), strict=True)) if len(there) else {}
     sized = sum(sizes[path] == size for path, size in zip(there["path"].to_pylist(), there["size"].to_pylist(), strict=True))
     return SameNames(pc.count_distinct(known["path"]).as_py(), len(there), sized)
-
-
-_NOTHING = pa.table({"path": pa.array([], pa.string()), "size": pa.array([], pa.int64())})
 
 
 def _relative_rows(rows: Any, folder: str) -> Any:
