@@ -23,7 +23,7 @@ import pytest
 from pyspark.sql import types as t
 
 from lakelet.autoloader import AutoLoaderSource, SchemaChange, SourceSpec, register
-from lakelet.autoloader.source import CloudFilesDataSource
+from lakelet.autoloader.data_source import CloudFilesDataSource
 from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_INTERNAL, SPEC_OPTION
 
 INFER = {"cloudFiles.inferColumnTypes": "true"}

@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from lakelet.analysis.analyzed import Findings
 from lakelet.analysis.rule_checks import check_rules
-from lakelet.autoloader.json_columns.columns import KEY, JsonColumn
+from lakelet.autoloader.evolving_from_json import KEY, JsonColumn
 from lakelet.autoloader.loading import struct_of
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.checks import check as check_changes

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from lakelet.analysis import actions, own_rows, stream_sources
 from lakelet.analysis.analyzed import AnalyzedDataset, Findings, OpenRows, OpenSource
 from lakelet.analysis.plan_facts import Placeholders
-from lakelet.autoloader.json_columns.columns import JsonColumn
+from lakelet.autoloader.evolving_from_json import JsonColumn
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName

@@ -1,7 +1,7 @@
 """The format of files whose reader did not name one: `read_files` without `format` (AL-29).
 
-Extensions decide, below a compression's own; files with other names are looked into. A stream remembers the answer in its state, so that
-later files of another kind cannot change it.
+Extensions decide, below a compression's own; of files with other names the first bytes are read. A stream remembers the answer in its
+state, so that later files of another kind cannot change it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lakelet.autoloader.discovery.files import Files, files_for
-from lakelet.autoloader.discovery.listing import list_files
+from lakelet.autoloader.discovery.listing import files_of
 from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.planning import filters_of
 from lakelet.autoloader.settings import TIME_ZONE
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
@@ -37,27 +36,26 @@ _OPENED = 20
 
 
 def with_format(spec: SourceSpec, state: str | None, confs: Mapping[str, str]) -> SourceSpec:
-    """`spec` with the option cloudFiles.format where it is to be found out; unchanged where it was named.
+    """`spec` with the option cloudFiles.format, detected from the files unless the option was given.
 
-    Raises CF_UNABLE_TO_DETECT_FILE_FORMAT, and CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE when there is no file to look at.
+    Raises CF_UNABLE_TO_DETECT_FILE_FORMAT, and CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE when there is no file.
     """
     if not spec.detect:
         return spec
-    found = _remembered(state) if state else None
+    found = _remembered_format(state) if state else None
     if found is None:
-        found = detected(spec, confs)
+        found = detect_format(spec, confs)
         if state:
             files, folder = files_for(state)
             files.create(f"{folder.rstrip('/')}/format", found.encode())
     return replace(spec, options={**spec.options, "cloudFiles.format": found}, detect=False)
 
 
-def detected(spec: SourceSpec, confs: Mapping[str, str]) -> str:
+def detect_format(spec: SourceSpec, confs: Mapping[str, str]) -> str:
     """The one format of the newest files of a source. Raises like `with_format`."""
     any_format = replace(spec, options={**spec.options, "cloudFiles.format": "json"}, detect=False)
     zone = {key: value for key, value in confs.items() if key == TIME_ZONE}  # other settings are about records
-    filters = filters_of(parse_options(any_format, zone).reader)
-    table = list_files(spec.path, filters, file_allowed=spec.batch).table
+    table = files_of(parse_options(any_format, zone).reader, file_allowed=spec.batch).table
     sizes = zip(table["path"].slice(max(0, len(table) - _LOOKED_AT)), table["size"].slice(max(0, len(table) - _LOOKED_AT)), strict=True)
     paths = [path.as_py() for path, size in sizes if size.as_py()]
     if not paths:
@@ -68,7 +66,7 @@ def detected(spec: SourceSpec, confs: Mapping[str, str]) -> str:
             todo="Put a first file there, or name the format and the schema.",
         )
     files, _ = files_for(spec.path)
-    found = _formats(files, paths)
+    found = _formats_of_files(files, paths)
     if len(found) == 1 and None not in found:
         return next(format for format in found if format)
     seen = ", ".join(f"{format or 'unknown'} ({files.uri(path)})" for format, path in found.items())
@@ -80,7 +78,7 @@ def detected(spec: SourceSpec, confs: Mapping[str, str]) -> str:
     )
 
 
-def _formats(files: Files, paths: Iterable[str]) -> dict[str | None, str]:
+def _formats_of_files(files: Files, paths: Iterable[str]) -> dict[str | None, str]:
     """Each format with the first file that has it; None: a file of no known format."""
     found: dict[str | None, str] = {}
     opened = 0
@@ -88,12 +86,12 @@ def _formats(files: Files, paths: Iterable[str]) -> dict[str | None, str]:
         format = _EXTENSIONS.get(_COMPRESSED.sub("", path.lower()).rpartition("/")[2].rpartition(".")[2])
         if format is None and opened < _OPENED:
             opened += 1
-            format = _looked_into(files, path)
+            format = _format_of_content(files, path)
         found.setdefault(format, path)
     return found
 
 
-def _looked_into(files: Files, path: str) -> str | None:
+def _format_of_content(files: Files, path: str) -> str | None:
     with files.open(path) as stream:
         head = stream.read(512)
     for magic, format in _MAGIC:
@@ -103,7 +101,7 @@ def _looked_into(files: Files, path: str) -> str | None:
     return "json" if text[:1] in (b"{", b"[") else "xml" if text[:1] == b"<" else None
 
 
-def _remembered(state: str) -> str | None:
+def _remembered_format(state: str) -> str | None:
     files, folder = files_for(state)
     try:
         return files.read(f"{folder.rstrip('/')}/format").decode().strip()

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats.options import DROP
-from lakelet.autoloader.options import Options, parse_options
-from lakelet.autoloader.schema.source_schema import SourceSchema, hints_of, reader_spec
+from lakelet.autoloader.options import AutoLoaderOptions, parse_options
+from lakelet.autoloader.source_schema import SourceSchema, hints_of, reader_spec
 from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.jvm.frames import loaded
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.state.same_names import SameNames
-    from lakelet.autoloader.state.source_cleanup import Cleaned
+    from lakelet.autoloader.state.source_cleanup import CleanupResult
+    from lakelet.autoloader.state.source_moves import SameNames
     from lakelet.files.moves import Move
 
 
 _REMEMBERED_FILES = 100_000
-"""Of more files the last look is not kept: it would take more memory than it saves time."""
+"""Of more files the last listing is not kept: it would take more memory than it saves time."""
 
 
 class AutoLoaderSource:
     """One source of one flow. Make it with `open`."""
 
-    def __init__(self, spec: SourceSpec, options: Options, state: str | None, seed: Columns | None = None) -> None:
+    def __init__(self, spec: SourceSpec, options: AutoLoaderOptions, state: str | None, seed: Columns | None = None) -> None:
         self._spec, self._options, self._state = spec, options, state
         location = options.schema_location or state
         self._schema = SourceSchema(spec, options, location, store=state is not None, seed=seed)
-        self._nothing_new: tuple[str | None, Any] | None = None  # offset and files of the last look
+        self._nothing_new: tuple[str | None, Any] | None = None  # offset and files of the last listing
 
     @classmethod
     def open(
@@ -59,7 +59,7 @@ class AutoLoaderSource:
         try:
             source_folder(spec.path)
         except LakeletError as error:
-            raise _at(error, spec) from None
+            raise _with_place(error, spec) from None
         spec = with_format(spec, state, confs or {})
         options = parse_options(spec, confs or {})
         source = cls(spec, options, state, seed)
@@ -88,33 +88,29 @@ class AutoLoaderSource:
     def pending(self, committed: str | None, moves: Sequence[Move] | None = None) -> Pending:
         """Count the files that no batch up to the Spark offset `committed` holds. Never writes.
 
-        The state is not read where the files are those of the last look, of which none was new. `moves`: see `Ledger`.
+        The state is not read where the files are those of the last listing, of which none was new. `moves`: see `Ledger`.
         """
         import pyarrow.compute as pc
 
-        from lakelet.autoloader.discovery.listing import list_files
-        from lakelet.autoloader.planning import filters_of
-        from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.state.offsets import batch_of
+        from lakelet.autoloader.discovery.listing import files_of
+        from lakelet.autoloader.state.ledger import Ledger, batch_of
 
-        listing = list_files(self._spec.path, filters_of(self._options.reader))
+        listing = files_of(self._options.reader)
         if self._nothing_new is not None and self._nothing_new[0] == committed and listing.found.equals(self._nothing_new[1]):
             return Pending(0, 0, len(listing.found), listing.seconds)
-        waiting = listing.found
+        unseen = listing.found
         if self._state is not None:
-            waiting = Ledger(self._state, moves=moves).unseen(waiting, batch_of(committed), by_time=self._options.reader.allow_overwrites)
-        self._nothing_new = None if len(waiting) or len(listing.found) > _REMEMBERED_FILES else (committed, listing.found)
-        return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.found), listing.seconds)
+            unseen = Ledger(self._state, moves=moves).unseen(unseen, batch_of(committed), by_time=self._options.reader.allow_overwrites)
+        self._nothing_new = None if len(unseen) or len(listing.found) > _REMEMBERED_FILES else (committed, listing.found)
+        return Pending(len(unseen), pc.sum(unseen["size"]).as_py() or 0, len(listing.found), listing.seconds)
 
     def same_names(self, old: str, new: str, moves: Sequence[Move]) -> SameNames:
         """Compare the files that the source knows below the folder `old` with the others that it finds below `new`. Never writes."""
-        from lakelet.autoloader.discovery.listing import list_files
-        from lakelet.autoloader.planning import filters_of
-        from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.state.same_names import same_names
+        from lakelet.autoloader.discovery.listing import files_of
+        from lakelet.autoloader.state.ledger import Ledger, same_names
 
         ledger = Ledger(self._state or "", moves=moves)
-        return same_names(ledger, list_files(self._spec.path, filters_of(self._options.reader)).found, old, new)
+        return same_names(ledger, files_of(self._options.reader).found, old, new)
 
     def read_stream(
         self,
@@ -135,7 +131,7 @@ class AutoLoaderSource:
         """
 
         from lakelet.autoloader.metadata import hide_metadata, observe, without_left_out
-        from lakelet.autoloader.state.offsets import batch_of
+        from lakelet.autoloader.state.ledger import batch_of
 
         if self._state is None:
             raise LakeletError("INTERNAL", f"{self._spec.path}: a source without state cannot be read as a stream")
@@ -164,31 +160,30 @@ class AutoLoaderSource:
 
     def explained(self, uri: str, line: int) -> str | None:
         """Which bytes of a file, from a line on, are not of its encoding, and which encoding they look like; None where all are."""
-        from lakelet.autoloader.formats.bad_bytes import explained
+        from lakelet.autoloader.formats.bad_bytes import explain_bytes
 
-        return explained(self._options.reader, self._options.format, uri, line)
+        return explain_bytes(self._options.reader, self._options.format, uri, line)
 
     def evolve(self, failure: BaseException) -> SchemaChange | None:
         """Store the next schema version when a query failed because its files brought new columns or wider types.
 
         Infers over the whole planned micro-batch that failed. Returns what changed, None when the failure is something else.
         """
+        from lakelet.autoloader.schema_growth import note_of
         from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.types.growth import note_of
 
         note = note_of(failure)
         if note is None or note.state != self._state:
             return None
         return self._schema.evolve(note, Ledger(note.state).planned(note.after, note.up_to)["path"].to_pylist())
 
-    def clean(self, committed: str | None) -> Cleaned | None:
+    def clean(self, committed: str | None) -> CleanupResult | None:
         """Note that everything up to the Spark offset `committed` is committed, then move or delete what the options say (AL-25).
 
         Called when a flow is drained. Returns what was done, None when the options ask for nothing. Raises LakeletError or OSError when the
         state cannot be read or written; files that cannot be moved or deleted are reported in the result.
         """
-        from lakelet.autoloader.state.ledger import Ledger
-        from lakelet.autoloader.state.offsets import batch_of
+        from lakelet.autoloader.state.ledger import Ledger, batch_of
         from lakelet.autoloader.state.source_cleanup import clean_files
 
         if self._state is None or committed is None:
@@ -214,20 +209,19 @@ class AutoLoaderSource:
             files.write(file, location)
 
     def _skip_existing(self, state: str) -> None:
-        from lakelet.autoloader.discovery.listing import list_files
-        from lakelet.autoloader.planning import filters_of
+        from lakelet.autoloader.discovery.listing import files_of
         from lakelet.autoloader.state.ledger import Ledger
 
         ledger = Ledger(state)
         if not ledger.exists():
-            ledger.skip_existing(list_files(self._spec.path, filters_of(self._options.reader)).found)
+            ledger.skip_existing(files_of(self._options.reader).found)
 
 
-def check_types(options: Options, spec: SourceSpec) -> None:
+def check_types(options: AutoLoaderOptions, spec: SourceSpec) -> None:
     """Raise NOT_SUPPORTED_YET for a declared or hinted column that the format cannot read."""
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.schema.hints import apply_hints
+    from lakelet.autoloader.schema_hints import apply_hints
 
     schema = spec.schema if spec.schema is not None else apply_hints(StructType([]), hints_of(options, spec.where))
     for name, kind in ((field.name, field.dataType) for field in schema.fields):
@@ -236,5 +230,5 @@ def check_types(options: Options, spec: SourceSpec) -> None:
             raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where)
 
 
-def _at(error: LakeletError, spec: SourceSpec) -> LakeletError:
+def _with_place(error: LakeletError, spec: SourceSpec) -> LakeletError:
     return LakeletError(error.code, error.what, where=error.where or spec.where, why=error.why, todo=error.todo, nearest=error.nearest)

@@ -57,7 +57,7 @@ def observe(df: DataFrame, name: str) -> DataFrame:
 
     It names the first of them, the first undecodable one if there is one.
     """
-    return df.observe(name, *_counts(java_process(df.sparkSession)))
+    return df.observe(name, *_count_columns(java_process(df.sparkSession)))
 
 
 def without_left_out(df: DataFrame) -> DataFrame:
@@ -66,7 +66,7 @@ def without_left_out(df: DataFrame) -> DataFrame:
 
 
 @functools.lru_cache(maxsize=1)  # Java's objects are made once for each Java process
-def _counts(_: Any) -> tuple[Column, ...]:
+def _count_columns(_: Any) -> tuple[Column, ...]:
     from pyspark.sql import functions as f
 
     line, path = f.col(LINE_INTERNAL), f.col(f"{METADATA_INTERNAL}.file_path")
@@ -99,7 +99,7 @@ def _has_own_metadata(schema: StructType) -> bool:
     return METADATA_COLUMN.lower() in (name.lower() for name in schema.fieldNames())
 
 
-def emitted(schema: StructType) -> StructType:
+def emitted_columns(schema: StructType) -> StructType:
     """What readers return for the columns of a source: VARIANT travels as JSON text."""
     from pyspark.sql.types import VariantType
 
@@ -117,14 +117,14 @@ def hide_metadata(df: DataFrame, schema: StructType) -> DataFrame:
 
     internal = (METADATA_INTERNAL, LINE_INTERNAL)
     if any(isinstance(field.dataType, VariantType) for field in schema.fields):
-        columns = [_variant(field) for field in schema.fields]
+        columns = [_variant_column(field) for field in schema.fields]
         df = df.selectExpr(*columns, *internal)
     if _has_own_metadata(schema):
         return df.drop(*internal)
     return _hide_last(df.drop(LINE_INTERNAL).withColumnRenamed(METADATA_INTERNAL, METADATA_COLUMN))
 
 
-def _variant(field: StructField) -> str:
+def _variant_column(field: StructField) -> str:
     """The SQL of a column; text that is not JSON for Spark (repeated keys, too deep) is kept whole, as a text inside the variant."""
     from pyspark.sql.types import VariantType
 

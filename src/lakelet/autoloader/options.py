@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats import NAMES, Format, format_of
-from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
+from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_name, flag, number, read_options, text, word
 from lakelet.autoloader.settings import (
     PATH_IN_RESCUED,
     SAMPLE_BYTES,
@@ -26,8 +26,7 @@ from lakelet.autoloader.settings import (
 )
 from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUE, RESCUED_COLUMN, ReaderSpec, SourceSpec
 from lakelet.autoloader.state.cleanup_options import OPTIONS as CLEAN_OPTIONS
-from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source
-from lakelet.autoloader.state.cleanup_options import notices as clean_notices
+from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source, cleanup_notices
 from lakelet.base.errors import LakeletError, nearest_names
 
 if TYPE_CHECKING:
@@ -45,52 +44,49 @@ def _size_text(value: str) -> int:
     return size
 
 
-CLOUD: Mapping[str, Option] = by_key(
-    [
-        text("format"),
-        text("schemaLocation"),
-        text("schemaHints"),
-        text("schemaEvolutionMode"),
-        flag("inferColumnTypes", False),
-        text("partitionColumns"),
-        flag("includeExistingFiles", True),
-        number("maxFilesPerTrigger", 1000, least=1),
-        Option("maxBytesPerTrigger", _size_text),
-        flag("allowOverwrites", False),
-        text("backfillInterval", notice=_LISTS),
-        *CLEAN_OPTIONS,
-        flag("useStrictGlobber", False),
-        flag("validateOptions", True),
-        word("useIncrementalListing", "auto", ("auto", "true", "false"), notice=_LISTS),
-        text("rescuedDataColumn"),
-        text("inferSchema", notice="it is not an option of Auto Loader; cloudFiles.inferColumnTypes is"),
-        flag("useNotifications", False, notice=_NOT_HERE),
-        flag("useManagedFileEvents", False, notice=_NOT_HERE),
-        Option("fetchParallelism", number("", 1, least=1).read, 1, notice=_LISTS),
-    ]
+_VALIDATE = flag("validateOptions", True)
+CLOUD = (
+    text("format"),
+    text("schemaLocation"),
+    text("schemaHints"),
+    text("schemaEvolutionMode"),
+    flag("inferColumnTypes", False),
+    text("partitionColumns"),
+    flag("includeExistingFiles", True),
+    number("maxFilesPerTrigger", 1000, least=1),
+    Option("maxBytesPerTrigger", _size_text),
+    flag("allowOverwrites", False),
+    text("backfillInterval", notice=_LISTS),
+    *CLEAN_OPTIONS,
+    flag("useStrictGlobber", False),
+    _VALIDATE,
+    word("useIncrementalListing", "auto", ("auto", "true", "false"), notice=_LISTS),
+    text("rescuedDataColumn"),
+    text("inferSchema", notice="it is not an option of Auto Loader; cloudFiles.inferColumnTypes is"),
+    flag("useNotifications", False, notice=_NOT_HERE),
+    flag("useManagedFileEvents", False, notice=_NOT_HERE),
+    number("fetchParallelism", 1, least=1, notice=_LISTS),
 )
 _CLOUD_ONLY = [
     *("pathRewrites", "queueUrl", "queueName", "subscription", "region", "restrictNotificationSetupToSameAWSAccountId", "roleArn"),
     *("roleExternalId", "roleSessionName", "stsEndpoint", "awsAccessKey", "awsSecretKey", "resourceGroup", "subscriptionId"),
     *("clientId", "clientSecret", "connectionString", "tenantId", "projectId", "client", "clientEmail", "privateKey", "privateKeyId"),
 ]
-PLAIN: Mapping[str, Option] = by_key(
-    [
-        text("pathGlobFilter"),
-        flag("recursiveFileLookup", False),
-        text("modifiedAfter"),
-        text("modifiedBefore"),
-        flag("ignoreCorruptFiles", False),
-        flag("ignoreMissingFiles", False),
-        text("ignoredPathSegmentRegex", "^[._]"),
-        text("rescuedDataColumn"),
-        flag("readerCaseSensitive", True),
-        text("timeZone", "UTC"),
-        text("columnNameOfCorruptRecord", "_corrupt_record"),
-        word("mode", PERMISSIVE, (PERMISSIVE, DROP, FAILFAST)),
-        text("badRecordsPath"),
-        flag("latestFirst", False),
-    ]
+PLAIN = (
+    text("pathGlobFilter"),
+    flag("recursiveFileLookup", False),
+    text("modifiedAfter"),
+    text("modifiedBefore"),
+    flag("ignoreCorruptFiles", False),
+    flag("ignoreMissingFiles", False),
+    text("ignoredPathSegmentRegex", "^[._]"),
+    text("rescuedDataColumn"),
+    flag("readerCaseSensitive", True),
+    text("timeZone", "UTC"),
+    text("columnNameOfCorruptRecord", "_corrupt_record"),
+    word("mode", PERMISSIVE, (PERMISSIVE, DROP, FAILFAST)),
+    text("badRecordsPath"),
+    flag("latestFirst", False),
 )
 _HIDDEN_KEYS = ("path",)
 _MANAGED_CONFLICTS = ("useNotifications", "backfillInterval", "fetchParallelism", "pathRewrites")
@@ -98,7 +94,7 @@ _SIZE = re.compile(r"(\d+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Options:
+class AutoLoaderOptions:
     """The options of one source, checked and typed. `reader`: what readers need of them."""
 
     format: Format
@@ -114,7 +110,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class _Values:
+class _CheckedOptions:
     """The checked options of a call, by lower-case key without prefix.
 
     given_cloud, given_plain: as they were written. cloud: of cloudFiles. plain: of every file source. of_format: of the format alone.
@@ -128,19 +124,19 @@ class _Values:
     of_format: Mapping[str, Any]
 
 
-def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
+def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> AutoLoaderOptions:
     """Check every option of a reader call, and the settings that are defaults of options or change how files are read.
 
     Raises LakeletError naming the key, never the value of an unknown or credential key.
     """
-    values = _values(spec, confs)
+    values = _checked_values(spec, confs)
     cloud = values.cloud
     clean = clean_source(cloud, spec)
     if spec.schema is not None:
         values.format.check_schema(spec.schema, spec.where)
     reader = _reader_spec(values, clean, spec, confs)
     of_settings = check_settings(values.format.name, confs, values.given_plain, inferred=spec.schema is None, where=spec.where)
-    return Options(
+    return AutoLoaderOptions(
         format=values.format,
         reader=reader,
         schema_location=cloud["schemalocation"],
@@ -150,41 +146,40 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         sample_bytes=_bytes_of(confs.get(SAMPLE_BYTES, "50gb")) or 50 << 30,
         clean=clean,
         notices=(
-            *_notices(values, spec.options),
+            *_notices_of_options(values, spec.options),
             *_lost_notices(reader),
             *_enforced_notices(reader, values.given_plain),
-            *clean_notices(values.given_cloud, clean),
+            *cleanup_notices(values.given_cloud, clean),
             *of_settings,
         ),
         typed_folders=is_on(confs, TYPED_FOLDERS),
     )
 
 
-def _values(spec: SourceSpec, confs: Mapping[str, str]) -> _Values:
+def _checked_values(spec: SourceSpec, confs: Mapping[str, str]) -> _CheckedOptions:
     """The options of a call with the session's defaults, each checked by itself, and for those that exclude each other."""
-    given_cloud, given_plain = _split(spec.options)
-    format = _format(given_cloud, spec)
-    validate = _read(CLOUD["validateoptions"], given_cloud, spec, "cloudFiles.")
+    given_cloud, given_plain = _cloud_and_plain(spec.options)
+    format = _named_format(given_cloud, spec)
+    validate = read_options([_VALIDATE], given_cloud, spec.where, prefix="cloudFiles.")["validateoptions"]
     if validate:
         _check_keys(given_cloud, spec)
-    own = by_key(format.options)
-    cloud = {key: _read(option, given_cloud, spec, "cloudFiles.") for key, option in CLOUD.items()}
+    cloud = read_options(CLOUD, given_cloud, spec.where, prefix="cloudFiles.")
     defaults = option_defaults(format.name, confs)
-    plain = {key: _read(option, given_plain, spec, defaults=defaults) for key, option in PLAIN.items()}
-    of_format = {key: _read(option, given_plain, spec, defaults=defaults) for key, option in own.items()}
+    plain = read_options(PLAIN, given_plain, spec.where, defaults=defaults)
+    of_format = read_options(format.options, given_plain, spec.where, defaults=defaults)
     if validate:
         _check_conflicts(given_cloud, spec)
     problem = format.check(of_format)
     if problem:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
-    return _Values(format, given_cloud, given_plain, cloud, plain, of_format)
+    return _CheckedOptions(format, given_cloud, given_plain, cloud, plain, of_format)
 
 
-def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, confs: Mapping[str, str]) -> ReaderSpec:
+def _reader_spec(values: _CheckedOptions, clean: CleanSource | None, spec: SourceSpec, confs: Mapping[str, str]) -> ReaderSpec:
     """What readers need of the options. Raises CF_INCONSISTENT_OPTIONS for an evolution mode that does not go with the others."""
     format, cloud, plain, format_options = values.format, values.cloud, values.plain, values.of_format
     explicit = spec.schema is not None
-    mode = _mode(cloud["schemaevolutionmode"], format, explicit, spec)
+    mode = _evolution_mode(cloud["schemaevolutionmode"], format, explicit, spec)
     if mode == ADD_WIDEN and format_options.get("prefersdecimal") is False:
         what = f"option prefersDecimal cannot be false with cloudFiles.schemaEvolutionMode {mode}"
         raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=spec.where)
@@ -214,12 +209,12 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         max_bytes=cloud["maxbytespertrigger"],
         newest_first=plain["latestfirst"],
         name_glob=plain["pathglobfilter"],
-        hidden_segments=_regex(plain["ignoredpathsegmentregex"], spec),
-        modified_after=_moment(values.given_plain, "modifiedAfter", zone, spec),
-        modified_before=_moment(values.given_plain, "modifiedBefore", zone, spec),
+        hidden_segments=_checked_regex(plain["ignoredpathsegmentregex"], spec),
+        modified_after=_moment_option(values.given_plain, "modifiedAfter", zone, spec),
+        modified_before=_moment_option(values.given_plain, "modifiedBefore", zone, spec),
         strict_glob=cloud["usestrictglobber"],
         recursive=plain["recursivefilelookup"],
-        partition_columns=_names(cloud["partitioncolumns"]),
+        partition_columns=_listed_names(cloud["partitioncolumns"]),
         allow_overwrites=cloud["allowoverwrites"],
         ignore_corrupt=plain["ignorecorruptfiles"],
         ignore_missing=plain["ignoremissingfiles"],
@@ -230,7 +225,7 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
     )
 
 
-def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _cloud_and_plain(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     cloud: dict[str, str] = {}
     plain: dict[str, str] = {}
     for key, value in options.items():
@@ -239,7 +234,7 @@ def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return cloud, plain
 
 
-def _format(cloud: Mapping[str, str], spec: SourceSpec) -> Format:
+def _named_format(cloud: Mapping[str, str], spec: SourceSpec) -> Format:
     wanted = cloud.get("format")
     if not wanted:
         todo = f"Set it to one of {', '.join(NAMES)}."
@@ -254,11 +249,11 @@ def _format(cloud: Mapping[str, str], spec: SourceSpec) -> Format:
 
 
 def _check_keys(cloud: Mapping[str, str], spec: SourceSpec) -> None:
-    known = {**{key: option.name for key, option in CLOUD.items()}, **{name.lower(): name for name in _CLOUD_ONLY}}
+    known = {name.lower(): name for name in (*(option.name for option in CLOUD), *_CLOUD_ONLY)}
     unknown = [key for key in cloud if key not in known and not key.startswith("resourcetag.")]
     if not unknown:
         return
-    plain = {key: option.name for key, option in PLAIN.items()}
+    plain = {option.name.lower(): option.name for option in PLAIN}
     near = [plain[key] for key in unknown if key in plain]
     for key in unknown:
         near += ["cloudFiles." + known[name.lower()] for name in nearest_names(key, known)] if key not in plain else []
@@ -271,31 +266,6 @@ def _check_keys(cloud: Mapping[str, str], spec: SourceSpec) -> None:
     )
 
 
-def _read(
-    option: Option, given: Mapping[str, str], spec: SourceSpec, prefix: str = "", defaults: Mapping[str, tuple[str, str]] | None = None
-) -> Any:
-    """The value of an option, else that of the setting which is its default.
-
-    Raises CF_INVALID_OPTION_VALUE, or NOT_SUPPORTED_YET for a value that cannot be honoured.
-    """
-    key, said = option.name.lower(), f"option {prefix}{option.name}"
-    value = given.get(key)
-    if value is None and defaults is not None and key in defaults:
-        setting, value = defaults[key]
-        said = f"setting {setting}, the default of {said},"
-    if value is None:
-        return option.default
-    try:
-        found = option.read(value)
-    except ValueError as problem:
-        what = f"{said} {problem}, not {value!r}"
-        raise LakeletError("CF_INVALID_OPTION_VALUE", what, where=spec.where) from None
-    if option.only is not None and value.strip(" ").lower() not in option.only:
-        what = f"{said} is not supported yet" + (" with this value" if option.only else "")
-        raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where, todo=None if option.only else "Leave the option out.")
-    return found
-
-
 def _check_conflicts(cloud: Mapping[str, str], spec: SourceSpec) -> None:
     if cloud.get("usemanagedfileevents", "false").lower() != "true":
         return
@@ -306,7 +276,7 @@ def _check_conflicts(cloud: Mapping[str, str], spec: SourceSpec) -> None:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", f"cloudFiles.useManagedFileEvents cannot be combined with {names}", where=spec.where)
 
 
-def _mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) -> str:
+def _evolution_mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) -> str:
     if wanted is None:
         return NONE if explicit or format.fixed_schema else ADD
     mode = {name.lower(): name for name in MODES}.get(wanted.lower())
@@ -343,25 +313,25 @@ def _rescued_column(named: str | None, *, mode: str, explicit: bool, declared: S
     return named or its_own or (None if explicit or mode == NONE else RESCUED_COLUMN)
 
 
-def _names(listed: str | None) -> tuple[str, ...] | None:
+def _listed_names(listed: str | None) -> tuple[str, ...] | None:
     return None if listed is None else tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def _notices(values: _Values, written: Collection[str]) -> list[str]:
+def _notices_of_options(values: _CheckedOptions, written: Collection[str]) -> list[str]:
     """One sentence for each option that is accepted without effect; values are never shown, they may be secrets.
 
     `written`: the keys as user code spells them.
     """
     cloud, plain, format = values.given_cloud, values.given_plain, values.format
     spelled = {key.lower(): key for key in written}
-    own = by_key(format.options)
-    found = [f"option cloudFiles.{o.name} has no effect here: {o.notice}" for k, o in CLOUD.items() if k in cloud and o.notice]
+    of_files = (*PLAIN, *format.options)
+    found = [f"option cloudFiles.{o.name} has no effect here: {o.notice}" for o in CLOUD if o.name.lower() in cloud and o.notice]
     found += [f"option cloudFiles.{name} has no effect here: {_NOT_HERE}" for name in _CLOUD_ONLY if name.lower() in cloud]
-    found += [f"option {o.name} has no effect here: {o.notice}" for k, o in {**PLAIN, **own}.items() if k in plain and o.notice]
+    found += [f"option {o.name} has no effect here: {o.notice}" for o in of_files if o.name.lower() in plain and o.notice]
     tags = sum(key.startswith("resourcetag.") for key in cloud)
     found += [f"options cloudFiles.resourceTag.* have no effect here: {_NOT_HERE}"] if tags else []
     found += ["option databricks.serviceCredential has no effect here"] if "databricks.servicecredential" in plain else []
-    known = {*PLAIN, *own, *_HIDDEN_KEYS, "databricks.servicecredential"}
+    known = {*by_name(of_files), *_HIDDEN_KEYS, "databricks.servicecredential"}
     found += [f"option {spelled.get(key, key)} has no effect: format {format.name} does not have it" for key in plain if key not in known]
     return found
 
@@ -390,8 +360,8 @@ def _bytes_of(value: str) -> int | None:
     return int(match[1]) << (10 * " kmgtp".index(match[2].lower() or " ")) if match else None
 
 
-def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) -> int | None:
-    from lakelet.autoloader.types.timestamps import timestamp_micros  # imports pyarrow
+def _moment_option(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) -> int | None:
+    from lakelet.autoloader.text_values import timestamp_micros  # imports pyarrow
 
     value = group.get(name.lower())
     if value is None:
@@ -405,7 +375,7 @@ def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) ->
     return micros
 
 
-def _regex(pattern: str, spec: SourceSpec) -> str:
+def _checked_regex(pattern: str, spec: SourceSpec) -> str:
     try:
         re.compile(pattern)
     except re.error as error:

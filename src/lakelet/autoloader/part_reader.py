@@ -12,16 +12,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.discovery.files import UnreadableFile, files_for
+from lakelet.autoloader.discovery.listing import file_changed
 from lakelet.autoloader.discovery.partition_folders import folder_array, folder_value, folder_values, source_root
-from lakelet.autoloader.discovery.unreadable import UnreadableFile
-from lakelet.autoloader.discovery.versions import file_changed
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
-from lakelet.autoloader.formats.bad_bytes import explained
+from lakelet.autoloader.formats.bad_bytes import explain_bytes
 from lakelet.autoloader.formats.options import DROP, FAILFAST
-from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
+from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted_columns, metadata_arrays
+from lakelet.autoloader.schema_growth import UnknownFieldException, UnknownFieldNote
 from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, PASSED_OVER, FilePart, ReaderSpec
-from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote
 from lakelet.base.errors import LakeletError
 
 _SMALL_BATCH = 2000  # rows; smaller batches are joined before they go to the JVM
@@ -50,7 +49,7 @@ class PartReader:
         hidden = [METADATA_FIELD, LINE_FIELD] if spec.internal else []
         self._spec, self._partition = spec, partition
         self._fields = list(public.fields)
-        self._schema = to_arrow_schema(StructType([*emitted(public).fields, *hidden]), timezone="UTC")
+        self._schema = to_arrow_schema(StructType([*emitted_columns(public).fields, *hidden]), timezone="UTC")
         self._files, _ = files_for(spec.path)
         self._format = format_of(spec.format)
         self._root = source_root(spec.path)
@@ -58,21 +57,21 @@ class PartReader:
 
     def batches(self) -> Iterator[Any]:
         for part in self._partition.parts:
-            yield from self._read(part)
+            yield from self._read_part(part)
 
-    def _read(self, part: FilePart) -> Iterator[Any]:
+    def _read_part(self, part: FilePart) -> Iterator[Any]:
         spec = self._spec
         folders = {} if spec.recursive else folder_values(part.path, self._root)
         from_path = frozenset(name for name in spec.partitions if name in folders or not spec.explicit or spec.partition_columns)
         try:
-            for chunk in self._reader(from_path).chunks(part):
-                batch = self._batch(chunk, part, from_path, folders)
+            for chunk in self._reader_for(from_path).chunks(part):
+                batch = self._record_batch(chunk, part, from_path, folders)
                 if len(batch):
                     yield batch
             self._refuse_changed(part)
         except UnknownFields as error:
             self._refuse_changed(part)
-            raise self._unknown(error, part) from None
+            raise self._unknown_field_failure(error, part) from None
         except UnreadableFile as error:
             self._refuse_changed(part)
             there = error.damaged or (error.missing and self._files.is_folder(self._root))  # without its folder the disk may be away
@@ -90,7 +89,7 @@ class PartReader:
         if changed is not None:
             raise changed
 
-    def _reader(self, from_path: frozenset[str]) -> FormatReader:
+    def _reader_for(self, from_path: frozenset[str]) -> FormatReader:
         found = self._readers.get(from_path)
         if found is None:
             assert self._format is not None
@@ -99,7 +98,7 @@ class PartReader:
             found = self._readers[from_path] = self._format.reader(self._spec, fields, self._files, from_path)
         return found
 
-    def _batch(self, chunk: Chunk, part: FilePart, from_path: frozenset[str], folders: dict[str, str | None]) -> Any:
+    def _record_batch(self, chunk: Chunk, part: FilePart, from_path: frozenset[str], folders: dict[str, str | None]) -> Any:
         data = iter(chunk.columns)
         misfits: list[str] = []
         count = len(chunk.columns[0]) if chunk.columns else len(chunk.rescued or chunk.marks or ())
@@ -117,14 +116,14 @@ class PartReader:
             else:
                 arrays.append(next(data))
         if rescued_at is not None:
-            arrays.insert(rescued_at, self._rescued(chunk, ",".join(misfits), part, count))
+            arrays.insert(rescued_at, self._rescued_column(chunk, ",".join(misfits), part, count))
         marks = pa.nulls(count, pa.int64()) if chunk.marks is None else pa.array(chunk.marks, pa.int64())
         if self._spec.internal:
             arrays += [metadata_arrays(part, self._files.uri(part.path), count), marks]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return self._without_broken(batch, chunk, part) if chunk.raw else batch
 
-    def _rescued(self, chunk: Chunk, of_folders: str, part: FilePart, count: int) -> Any:
+    def _rescued_column(self, chunk: Chunk, of_folders: str, part: FilePart, count: int) -> Any:
         """The rescued column; `of_folders`: members for values of folder names that do not fit their columns."""
         if chunk.rescued is None and not of_folders:
             return pa.nulls(count, pa.string())
@@ -148,7 +147,7 @@ class PartReader:
             line = abs((chunk.marks[at] if chunk.marks is not None else None) or 0) % PASSED_OVER
             shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
             assert self._format is not None
-            bytes_ = explained(spec, self._format, self._files.uri(part.path), line)
+            bytes_ = explain_bytes(spec, self._format, self._files.uri(part.path), line)
             raise LakeletError(
                 "FAILED_READ_FILE",
                 f"{self._files.uri(part.path)}, {self._unit} {line}: a record is broken, and the mode is {FAILFAST}",
@@ -185,18 +184,18 @@ class PartReader:
         """What numbers of records count: `line` or `record`."""
         return "line" if self._format is None else self._format.unit(self._spec.format_options)
 
-    def _unknown(self, error: UnknownFields, part: FilePart) -> UnknownFieldException:
+    def _unknown_field_failure(self, error: UnknownFields, part: FilePart) -> UnknownFieldException:
         uri = self._files.uri(part.path)
         note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, uri)
         retry = self._spec.grows
         if retry and self._spec.evolve_here:
-            from lakelet.autoloader.alone import evolve_in_reader
+            from lakelet.autoloader.standalone import evolve_in_reader
 
             evolve_in_reader(self._spec, note)
         return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind, unit=self._unit)
 
 
-def joined(batches: Iterator[Any]) -> Iterator[Any]:
+def joined_batches(batches: Iterator[Any]) -> Iterator[Any]:
     """The same rows in fewer batches: small ones are put together."""
     held: list[Any] = []
     rows = 0

@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
-from lakelet.autoloader.discovery.listing import Filters, Listing, in_plan_order, list_files
-from lakelet.autoloader.discovery.versions import look_again
+from lakelet.autoloader.discovery.listing import FolderListing, checked_again, files_of, in_plan_order
 from lakelet.autoloader.formats import format_of
 from lakelet.autoloader.spec import FAIL, FilePart, ReaderSpec
-from lakelet.autoloader.state.ledger import Ledger, Limits, now, take
+from lakelet.autoloader.state.ledger import Ledger, Limits, first_that_fit, now
 from lakelet.base.errors import LakeletError
 
 _SPLIT_BYTES = 32 << 20
@@ -22,17 +21,12 @@ _SMALLEST_TASK = 2 << 20
 _OPEN_COST = 64 << 10
 
 
-def filters_of(spec: ReaderSpec) -> Filters:
-    """The discovery filters of a source."""
-    return Filters(spec.name_glob, spec.hidden_segments, spec.modified_after, spec.modified_before, spec.strict_glob)
-
-
 class Planner:
     """Plans one batch after the other. After `freeze` (availableNow, the begin of a round) it lists no more; else each plan does."""
 
     def __init__(self, spec: ReaderSpec) -> None:
         self._spec, self._ledger = spec, Ledger(spec.state)
-        self._frozen: tuple[Listing, int] | None = None
+        self._frozen: tuple[FolderListing, int] | None = None
         self._queue: Any | None = None
         self._queue_after: int | None = None
         self._discovered = 0
@@ -40,33 +34,33 @@ class Planner:
         self._cleaned = False
 
     def freeze(self) -> None:
-        self._frozen = self._listed()
+        self._frozen = self._list_now()
         self._queue, self._queue_after = None, None
 
     def plan(self, after: int, limits: Limits) -> int:
         """Plan the batch after `after`; returns its number, or `after` when there is nothing to read."""
         if self._spec.evolve_here and self._spec.clean and not self._cleaned:
-            self._clean(after)
-        waiting = self._waiting(after)
-        if not len(waiting):
+            self._clean_source(after)
+        unplanned = self._unplanned_files(after)
+        if not len(unplanned):
             return after
-        rows = take(waiting, limits)
+        rows = first_that_fit(unplanned, limits)
         batch = after + 1
         self._ledger.plan(batch, rows, discovered=self._discovered)
-        self._queue, self._queue_after = waiting.slice(len(rows)), batch
+        self._queue, self._queue_after = unplanned.slice(len(rows)), batch
         self._first_planned = batch if self._first_planned is None else min(batch, self._first_planned)
         return batch
 
-    def _waiting(self, after: int) -> Any:
+    def _unplanned_files(self, after: int) -> Any:
         if self._frozen is not None and self._queue is not None and self._queue_after == after:
             return self._queue
         if after < 0:
             self._ledger.restart()
-        listing, self._discovered = self._frozen or self._listed()
+        listing, self._discovered = self._frozen or self._list_now()
         unseen = self._ledger.unseen(listing.found, after, by_time=self._spec.allow_overwrites)
         return in_plan_order(unseen, newest_first=self._spec.newest_first)
 
-    def _clean(self, committed: int) -> None:
+    def _clean_source(self, committed: int) -> None:
         """`cleanSource` of a stream that Lakelet does not run: once per start. Failures are warnings."""
         from lakelet.autoloader.state.cleanup_options import CleanSource
         from lakelet.autoloader.state.source_cleanup import clean_files
@@ -80,19 +74,19 @@ class Planner:
         if problems:
             warnings.warn("cloudFiles.cleanSource: " + "; ".join(problems), stacklevel=2)
 
-    def _listed(self) -> tuple[Listing, int]:
+    def _list_now(self) -> tuple[FolderListing, int]:
         listed_at = now()
-        return list_files(self._spec.path, filters_of(self._spec)), listed_at
+        return files_of(self._spec), listed_at
 
     def parts(self, after: int, up_to: int) -> list[list[FilePart]]:
         """The file parts of batches `after`+1 … `up_to`, one list per task."""
-        tables = [self._looked_at(batch) for batch in range(after + 1, up_to + 1)]
+        tables = [self._checked_entries(batch) for batch in range(after + 1, up_to + 1)]
         files = pa.concat_tables([table for table, _ in tables]) if tables else self._ledger.planned(after, up_to)
         unsteady = frozenset().union(*(paths for _, paths in tables))
         committed = up_to <= self._spec.committed
         return spread(files, self._spec, checked=not (committed or self._spec.changing), unsteady=unsteady)
 
-    def _looked_at(self, batch: int) -> tuple[Any, frozenset[str]]:
+    def _checked_entries(self, batch: int) -> tuple[Any, frozenset[str]]:
         """The entries of a batch as its files are now, and the paths of files that nobody waits for to stop changing.
 
         A batch that the table has stays as it was planned. In any other one files that are gone leave the ledger where they may be missing:
@@ -103,7 +97,7 @@ class Planner:
         replayed = self._first_planned is None or batch < self._first_planned
         if batch <= spec.committed or not (replayed or isinstance(files, LocalFiles)):
             return entries, frozenset()
-        found, changed = look_again(files, entries, without_missing=spec.ignore_missing or (replayed and spec.mode == FAIL))
+        found, changed = checked_again(files, entries, without_missing=spec.ignore_missing or (replayed and spec.mode == FAIL))
         if changed or len(found) < len(entries):
             self._ledger.replan(batch, found)
         unsteady = found["path"].to_pylist() if spec.changing else changed if spec.evolve_here and replayed else ()
@@ -126,7 +120,7 @@ def pack(files: Sequence[FilePart], parallelism: int, splittable: Callable[[str]
     target = min(_SPLIT_BYTES, max(_SMALLEST_TASK, -(-total // max(1, parallelism * 2))))
     tasks: list[list[FilePart]] = []
     room = 0
-    for part in (part for f in files for part in _split(f, target, splittable)):
+    for part in (part for f in files for part in _split_file(f, target, splittable)):
         cost = (part.size if part.length is None else part.length) + _OPEN_COST
         if not tasks or cost > room:
             tasks.append([])
@@ -136,7 +130,7 @@ def pack(files: Sequence[FilePart], parallelism: int, splittable: Callable[[str]
     return tasks
 
 
-def _split(file: FilePart, target: int, splittable: Callable[[str], bool]) -> list[FilePart]:
+def _split_file(file: FilePart, target: int, splittable: Callable[[str], bool]) -> list[FilePart]:
     if file.size <= target + target // 2 or not splittable(file.path):
         return [file]
     count = -(-file.size // target)

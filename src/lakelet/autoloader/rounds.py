@@ -34,7 +34,7 @@ class QueryRounds:
         self._source: socket.socket | None = None
 
     def begin(self) -> None:
-        """Let the source look for new files. Where its process has ended, `ended` learns that."""
+        """Let the source list its files. Where its process has ended, `ended` learns that."""
         if self._source is not None:
             with suppress(OSError):
                 self._source.sendall(_BEGINS)
@@ -48,7 +48,7 @@ class QueryRounds:
             if ready and self._source is None:
                 self._source, _ = self._listener.accept()
             elif ready and self._source is not None:
-                if self._received():
+                if self._received_byte():
                     return True
                 gone = True
             elif not alive():
@@ -57,7 +57,7 @@ class QueryRounds:
             time.sleep(_CLOSED_SECONDS)
         return False
 
-    def _received(self) -> bytes:
+    def _received_byte(self) -> bytes:
         assert self._source is not None
         try:
             return self._source.recv(1)
@@ -108,10 +108,10 @@ class SourceRounds:
             self._at_work, self._ends_at = False, None
             with suppress(OSError):
                 self._update.sendall(_ENDED)
-        self._at_work = self._begins()
+        self._at_work = self._wait_for_round()
         return after
 
-    def _begins(self) -> bool:
+    def _wait_for_round(self) -> bool:
         """Wait for the next round; False once there is none."""
         with suppress(OSError):
             if self._update.recv(1):

@@ -1,7 +1,7 @@
 """Session settings that a source honours: one list for every place where a source is opened (AL-4).
 
 Spark's readers take the default of many options from the session. A setting of this list counts, or brings a notice, or is refused by name.
-Settings that concern speed, writing or the splitting of files are not in it, nor those that Spark's readers do not look at, as ANSI.
+Settings that concern speed, writing or the splitting of files are not in it, nor those that Spark's readers do not read, as ANSI.
 """
 
 from __future__ import annotations

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 SPEC_FORMAT = 2
 ADD, ADD_WIDEN, RESCUE, FAIL, NONE = "addNewColumns", "addNewColumnsWithTypeWidening", "rescue", "failOnNewColumns", "none"
 MODES = (ADD, ADD_WIDEN, RESCUE, FAIL, NONE)
+RAISE, IGNORE = "raise", "ignore"  # with RESCUE: what a reader does with a field that the schema does not know
 SPEC_OPTION = "lakelet.source"  # the one option a reader sees
 RESCUED_COLUMN = "_rescued_data"
 LOCATION_FILE = "schema_location"  # in a state folder: where the schema log lies, when cloudFiles.schemaLocation says so
 METADATA_COLUMN = "_metadata"
-METADATA_INTERNAL = "__lakelet_metadata"  # what the reader emits; renamed and hidden by metadata.py
+METADATA_INTERNAL = "__lakelet_metadata"  # what the reader emits; renamed and hidden by autoloader/metadata.py
 LINE_INTERNAL = "__lakelet_line"  # NULL, line number of a row with rescued values, or minus that of a broken line, with these flags:
 LEFT_OUT = 1 << 60  # subtracted from the number of a broken line that is counted and then left out of the rows
 UNRESCUED = 1 << 59  # added to the number of a line that is counted although no value of it was rescued
@@ -81,7 +82,7 @@ class ReaderSpec:
     path: str
     state: str  # folder of the ledger; empty: a batch read, or nothing may be written
     format: str
-    format_options: Mapping[str, Any]  # the format's own options by lower-case name, typed; see formats/option.py
+    format_options: Mapping[str, Any]  # the format's own options by lower-case name, typed; see autoloader/formats/options.py
     mode: str  # schema evolution mode
     explicit: bool  # the schema was given, not inferred
     rescued_column: str | None
@@ -105,7 +106,7 @@ class ReaderSpec:
     ignore_corrupt: bool
     ignore_missing: bool
     schema_location: str = ""
-    newest_first: bool = False  # latestFirst: each batch takes the newest files that are waiting
+    newest_first: bool = False  # latestFirst: each batch takes the newest files that no batch has
     schema_json: str = ""  # data columns, partition columns, rescued column: what the stream returns without internal columns
     hints: str = ""  # cloudFiles.schemaHints as written, for a reader that evolves the schema
     hinted: tuple[str, ...] = ()  # lower-case paths of hinted columns and fields: their types are fixed
@@ -116,7 +117,7 @@ class ReaderSpec:
     evolve_here: bool = False  # Lakelet does not run the query: the reader that finds new columns writes the next schema version
     committed: int = -1  # batches up to this one are in the table: what is read of them again is not written
     changing: bool = False  # files changed during earlier attempts: read each as a whole, even if it changes
-    rounds: str = ""  # address of the update that says when to look for files (`rounds.QueryRounds`); empty: whenever Spark asks
+    rounds: str = ""  # address of the update that says when the files are listed (`rounds.QueryRounds`); empty: whenever Spark asks
     newest: int = 0  # of a batch read only so many files are read, the newest ones; 0: all
     switches: tuple[str, ...] = ()  # settings of the session that change how files are read and have no option (`settings.switches_of`)
     clean: Mapping[str, Any] | None = None  # `CleanSource`; done here only where `evolve_here` says that there is no driver
@@ -125,6 +126,11 @@ class ReaderSpec:
     def stops_at_unknown(self) -> bool:
         """Whether a field that the schema does not know ends the query (FS-23)."""
         return self.mode in (ADD, ADD_WIDEN, FAIL)
+
+    @property
+    def unknown_fields(self) -> str:
+        """What readers do with a field that the schema does not know: RAISE, RESCUE or IGNORE (FS-23, FS-25)."""
+        return RAISE if self.stops_at_unknown else RESCUE if self.rescued_column else IGNORE
 
     def is_on(self, switch: str) -> bool:
         """Whether a switch is on (`settings`)."""

@@ -1,6 +1,6 @@
 """Where the files of a stream lie after a folder was moved: a prefix of paths, and what replaces it (docs/decisions/0064-moved-files.md).
 
-A path here is that inside its store: absolute on this machine, `bucket/key` behind a URI. No file is looked at.
+A path here is that inside its store: absolute on this machine, `bucket/key` behind a URI. No file is read.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def replaced(path: str, moves: Sequence[Move]) -> str:
     return path
 
 
-def relocation(before: Folder, now: Folder, told: Sequence[Move] = ()) -> Relocation:
-    """Relate the folder that a stream reads now to the one that it read before. `told`: what the user says was moved."""
+def relocation(before: Folder, now: Folder, given: Sequence[Move] = ()) -> Relocation:
+    """Relate the folder that a stream reads now to the one that it read before. `given`: what the user says was moved."""
     same_store = before.store == now.store
-    for move in (*_told(before, now, told), *_by_name(before, now), *_by_root(before, now)):
+    for move in (*_moves_given(before, now, given), *_by_name(before, now), *_by_root(before, now)):
         if nested(replaced(before.path, [move]), now.path):
             return Relocation(move)
     if same_store and nested(before.path, now.path):
@@ -78,9 +78,9 @@ def relocation(before: Folder, now: Folder, told: Sequence[Move] = ()) -> Reloca
     return Relocation((before.path, now.path), likely=True) if beside else Relocation(elsewhere=True)
 
 
-def _told(before: Folder, now: Folder, told: Sequence[Move]) -> Iterator[Move]:
+def _moves_given(before: Folder, now: Folder, given: Sequence[Move]) -> Iterator[Move]:
     """Yield moves of the whole folder, or of one in it that is still read."""
-    for old, new in told:
+    for old, new in given:
         if (before.path != now.path and is_below(before.path, old)) or (is_below(old, before.path) and is_below(new, now.path)):
             yield old, new
 

@@ -18,20 +18,20 @@ __lakelet_passes_on__ = True
 """See `lakelet.files.reads.PASSES_ON`."""
 
 
-def _looked_up(owner: ModuleType, name: str, *args: Any, **kwargs: Any) -> Any:
+def _call_current(owner: ModuleType, name: str, *args: Any, **kwargs: Any) -> Any:
     return getattr(owner, name)(*args, **kwargs)
 
 
-def _looking_up(owner: ModuleType, name: str) -> Make:
+def _calling_current(owner: ModuleType, name: str) -> Make:
     """Make a replacement that is no plain function: as an attribute of a class it would become a method."""
-    return lambda original, _: functools.partial(_looked_up, owner, name)
+    return lambda original, _: functools.partial(_call_current, owner, name)
 
 
 _FUNCTIONS = ((io, "open"), *((os, name) for name in ("stat", "listdir", "scandir", "mkdir", "chmod")))
 _WHY = "what replaces a function for files must reach pathlib, too"
 
 OLD_PATHLIB: tuple[Patch, ...] = tuple(
-    Patch("pathlib._NormalAccessor", name, _looking_up(owner, name), _WHY, "3.10")
+    Patch("pathlib._NormalAccessor", name, _calling_current(owner, name), _WHY, "3.10")
     for owner, name in _FUNCTIONS
     if sys.version_info < (3, 11)
 )

@@ -1,7 +1,8 @@
 """Watches what is read from the machine while a pipeline is loaded and analysed, through Python's audit events and `os.stat`.
 
 The signature of each file and folder is taken before it is read, so that a change during an update counts as a change. What cannot be
-compared later (a connection, a process, a file that is written, output) is a doubt, with the line of user code that does it.
+compared later (a connection, a process, a file that is written, output) is a stale reason: a reason why an idle answer is refused. It names
+the line of user code that does it.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ _SIGNATURES: Mapping[Access, Callable[[str], str]] = {
 
 @dataclass
 class Reads:
-    """The reads so far. `found`: the signature of each file and folder before its first read; `doubts`: what cannot be compared later.
+    """The reads so far. `found`: the signature of each file and folder before its first read; `doubts`: reasons why an idle
+    answer is refused, as what was read cannot be compared later.
 
-    `own`: Lakelet's folders, which are compared in another way; reads of user code there are doubts. `passing`: this
+    `own`: Lakelet's folders, which are compared in another way; reads of user code there are such reasons. `passing`: this
     process's temporary folder, another one in each process; Spark's folder for added files lies in it and is on Python's path.
     """
 
@@ -174,7 +176,7 @@ def _on_listing(reads: Reads, arguments: Sequence[Any]) -> None:
 
 
 def _on_glob(reads: Reads, arguments: Sequence[Any]) -> None:
-    if isinstance(arguments[0], (str, bytes)):  # parts without a wildcard are looked up without any event
+    if isinstance(arguments[0], (str, bytes)):  # parts without a wildcard are found without any event
         reads.note(Access.FILE, os.path.abspath(os.fsdecode(arguments[0])))
 
 
@@ -207,7 +209,7 @@ def _noting(original: Callable[..., os.stat_result]) -> Callable[..., os.stat_re
 
 
 UNHEARD: tuple[Patch, ...] = (
-    *(Patch("os", name, without_context(_noting), "looking at a file raises no audit event", "3.10") for name in ("stat", "lstat")),
+    *(Patch("os", name, without_context(_noting), "os.stat raises no audit event", "3.10") for name in ("stat", "lstat")),
     *OLD_PATHLIB,
 )
 """Patches that note what no audit event announces, while reads are watched. `since`: versions of Python."""
@@ -280,6 +282,3 @@ class _Output:
         if name == "buffer" and _is_below_user_code():
             self._reads.doubt("the code prints bytes while it is loaded")
         return getattr(self._stream, name)
-
-
-__all__ = ["PASSES_ON", "UNHEARD", "Access", "Reads", "module_names", "note_doubt", "note_path"]

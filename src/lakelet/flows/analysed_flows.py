@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import Columns, Pending, SourceSpec
-from lakelet.autoloader.state.followed import Followed
-from lakelet.autoloader.state.reads import noted
-from lakelet.autoloader.state.same_names import SameNames
+from lakelet.autoloader.state.source_moves import Followed, SameNames, noted
 from lakelet.files.moves import Folder, Move
 from lakelet.flows.moved_sources import followed_by, reads_of
 from lakelet.language.model import Flow

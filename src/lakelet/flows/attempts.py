@@ -12,9 +12,9 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from lakelet.autoloader.discovery.versions import is_change
-from lakelet.autoloader.state.offsets import is_offset
-from lakelet.autoloader.types.growth import texts_of
+from lakelet.autoloader.discovery.listing import is_change
+from lakelet.autoloader.schema_growth import texts_of
+from lakelet.autoloader.state.ledger import is_offset
 from lakelet.base import sentences
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.file_sources import check_sources

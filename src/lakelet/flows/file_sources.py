@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.autoloader.state.reads import note, noted
+from lakelet.autoloader.state.source_moves import note, noted
 from lakelet.flows.context import FlowRun
 from lakelet.flows.moved_sources import reads_of
 from lakelet.flows.remedies import other_sources

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.autoloader.json_columns.columns import changes_since
+from lakelet.autoloader.evolving_from_json import changes_since
 from lakelet.autoloader.spec import SchemaChange
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import names_in, remove_tree

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.spec import SourceSpec, names_pattern
-from lakelet.autoloader.state.followed import Compare, Followed, followed
-from lakelet.autoloader.state.reads import SourceReads
-from lakelet.autoloader.state.same_names import SameNames
+from lakelet.autoloader.state.source_moves import Compare, Followed, SameNames, SourceReads, followed
 from lakelet.base.errors import LakeletError
 from lakelet.config.path_map import argument
 from lakelet.files.moves import PROJECT, STORAGE, Folder, Move

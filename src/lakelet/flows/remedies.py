@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from lakelet.analysis.stream_sources import remedies
-from lakelet.autoloader.state.offsets import NO_OFFSET
+from lakelet.autoloader.state.ledger import NO_OFFSET
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.files.durable import write_atomically

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakelet.analysis.replacing_checks import part_of
-from lakelet.autoloader.batch import read_files
-from lakelet.autoloader.json_columns.columns import JsonCall, JsonColumn
+from lakelet.autoloader.data_source import read_files
+from lakelet.autoloader.evolving_from_json import JsonCall, JsonColumn
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location

@@ -16,8 +16,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
-from lakelet.autoloader.state.followed import found_at, kept_roots
-from lakelet.autoloader.state.same_names import SameNames
+from lakelet.autoloader.state.source_moves import SameNames, found_at, kept_roots
 from lakelet.base.errors import unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import write_atomically

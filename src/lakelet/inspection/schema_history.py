@@ -12,9 +12,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.schema.schema_log import SchemaLog, SchemaLogVersion
+from lakelet.autoloader.source_schema import SchemaLog, SchemaLogVersion
 from lakelet.autoloader.spec import LOCATION_FILE
-from lakelet.autoloader.state.reads import noted
+from lakelet.autoloader.state.source_moves import noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name
 from lakelet.files.moves import PROJECT, STORAGE, is_below, replaced

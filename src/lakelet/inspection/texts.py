@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.autoloader.formats.typed import nested
+from lakelet.autoloader.formats.typed import arrow_arrays
 
 
 def readable(table: pa.Table) -> pa.Table:
@@ -37,11 +37,11 @@ def _readable(array: Any) -> Any:
         texts = (value if value is None else value.decode("utf-8", "replace") for value in array.cast(pa.large_binary()).to_pylist())
         return pa.array(texts, kind)
     if pa.types.is_struct(kind):
-        return nested.struct_of(array, [_readable(child) for child in array.flatten()], kind)
+        return arrow_arrays.struct_of(array, [_readable(child) for child in array.flatten()], kind)
     if pa.types.is_map(kind):
-        offsets, keys, values = nested.entries_of(array)
-        return nested.map_of(array, offsets, _readable(keys), _readable(values), kind)
+        offsets, keys, values = arrow_arrays.entries_of(array)
+        return arrow_arrays.map_of(array, offsets, _readable(keys), _readable(values), kind)
     if pa.types.is_list(kind):
-        offsets, items = nested.items_of(array)
-        return nested.list_of(array, offsets, _readable(items), kind)
+        offsets, items = arrow_arrays.items_of(array)
+        return arrow_arrays.list_of(array, offsets, _readable(items), kind)
     return array

@@ -8,21 +8,30 @@ name is part of the name. What cannot be done raises `TransformError` with a cod
 
 from __future__ import annotations
 
-from .adding import add_current_timestamp, add_partition_columns, add_source_file, drop_partition_columns
-from .applied import Applied, Transform, recording
+from .applied import AppliedTransform, Transform, recording
 from .casting import alter_types
 from .combining import join, union
 from .duplicates import add_watermark, deduplicate, deduplicate_micro_batch, drop_duplicates
 from .errors import TransformError
-from .flattening import explode, flatten
-from .formats import mask_card, mask_email, mask_iban, mask_phone
+from .flattening import explode, flatten, relationalize
 from .parsing import parse_json
-from .pii import keyed_hash, mask, null_out, tokenize
-from .relational import relationalize
-from .selecting import drop, filter_rows, rename, replace_in_names, replace_in_values, select, with_columns
+from .pii import keyed_hash, mask, mask_card, mask_email, mask_iban, mask_phone, null_out, tokenize
+from .selecting import (
+    add_current_timestamp,
+    add_partition_columns,
+    add_source_file,
+    drop,
+    drop_partition_columns,
+    filter_rows,
+    rename,
+    replace_in_names,
+    replace_in_values,
+    select,
+    with_columns,
+)
 
 __all__ = [
-    "Applied",
+    "AppliedTransform",
     "Transform",
     "TransformError",
     "add_current_timestamp",

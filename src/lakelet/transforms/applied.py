@@ -14,16 +14,17 @@ from pyspark.sql import DataFrame
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
+OneToOne = Callable[[DataFrame], DataFrame]
 
 SECRETS = frozenset({"key"})
 """Parameters whose values are never shown or recorded."""
 _LONGEST = 200
 
-_applied: ContextVar[list[Applied] | None] = ContextVar("lakelet_transforms_applied", default=None)
+_applied: ContextVar[list[AppliedTransform] | None] = ContextVar("lakelet_transforms_applied", default=None)
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedTransform:
     """A transform that was applied: its name, and each argument as text, secrets left out."""
 
     name: str
@@ -37,7 +38,7 @@ class Applied:
 class Transform(Generic[Result]):
     """Result of a function of this library: a callable for `DataFrame.transform`. Its repr is the call that made it, without secrets."""
 
-    description: Applied
+    description: AppliedTransform
     run: Callable[[DataFrame], Result] = field(repr=False)
 
     def __call__(self, frame: DataFrame) -> Result:
@@ -53,7 +54,7 @@ class Transform(Generic[Result]):
 
 
 @contextmanager
-def recording() -> Iterator[list[Applied]]:
+def recording() -> Iterator[list[AppliedTransform]]:
     """The transforms applied in this block, in order, by this thread. Lakelet opens one around the function of each flow.
 
     >>> from lakelet.transforms import drop, recording
@@ -62,7 +63,7 @@ def recording() -> Iterator[list[Applied]]:
     >>> [str(one) for one in applied]
     ["drop(columns=('a',), missing_ok=False)"]
     """
-    found: list[Applied] = []
+    found: list[AppliedTransform] = []
     token = _applied.set(found)
     try:
         yield found
@@ -81,7 +82,7 @@ def transform(
         run = make(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return Transform(Applied(make.__name__, _shown(bound.arguments)), run)
+        return Transform(AppliedTransform(make.__name__, _shown(bound.arguments)), run)
 
     return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,11 +26,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from .applied import transform
+from .applied import OneToOne, transform
 from .columns import column, find, place, require_new
 from .errors import TransformError, argument_error
-
-OneToOne = Callable[[DataFrame], DataFrame]
 
 _BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _INFINITE = r"(?i)^\s*[+-]?inf(inity)?\s*$"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, DecimalType, IntegralType
 
-from .applied import transform
+from .applied import OneToOne, transform
 from .columns import column, find, listed, require_new, same
 from .errors import TransformError, argument_error, streaming_error
-
-OneToOne = Callable[[DataFrame], DataFrame]
 
 _KINDS = ("inner", "left", "right", "full", "left_semi", "left_anti")
 _STATIC_MUST_NOT_KEEP = {(True, False): ("right", "full"), (False, True): ("left", "full", "left_semi", "left_anti")}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DateType, StructType, TimestampNTZType, TimestampType
 
-from .applied import transform
+from .applied import OneToOne, transform
 from .columns import column, find, listed, place, quoted
 from .errors import TransformError, argument_error, streaming_error
-
-OneToOne = Callable[[DataFrame], DataFrame]
 
 _NUMBER = "__lakelet_number"
 

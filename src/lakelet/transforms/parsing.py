@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, StructField, StructType
 
-from .applied import transform
-from .columns import column, find, place, require_new
+from .applied import OneToOne, transform
+from .columns import column, find, place, require_new, require_string
 from .errors import argument_error
-from .schemas import require_string
-
-OneToOne = Callable[[DataFrame], DataFrame]
 
 _RESULT, _END, _BROKEN, _LIST = "__lakelet_json", "end", "broken", "list"
 

@@ -1,10 +1,14 @@
-"""Personal data: left out, hashed with a key, or replaced by tokens.
+"""Personal data: left out, hashed with a key, replaced by tokens, or masked with the form of the value kept.
 
 The key of `keyed_hash` and `tokenize` is not in the plan: it comes from a frame of one row that is joined to each row, and Spark's plans
-show the columns of such a frame, not its values. As a literal it would be in `explain()`, in the SQL page and in the event log of Spark.
-It is in the memory of the driver and of the tasks, in the blocks with which Spark sends it there, and for a moment in a temporary file of
-the driver, by which pyspark hands rows to Spark. Only with `spark.io.encryption.enabled` are the blocks encrypted on disk and is there no
-such file.
+show the columns of such a frame, not its values. As a literal it would be in `explain()`, in the SQL page and in the event log of Spark. It
+is in the memory of the driver and of the tasks, and in the blocks with which Spark sends it there. For a moment it is in a temporary file
+of the driver, by which pyspark hands rows to Spark. Only with `spark.io.encryption.enabled` are the blocks encrypted on disk and is there
+no such file.
+
+Masks know the forms of e-mail addresses, phone numbers, card numbers and IBANs. What does not have the form is masked as a whole, each
+character by `*`, so that nothing passes because it is malformed; so is a number with no more digits than `keep_last`, of which nothing
+would be hidden. NULL stays NULL, the empty text empty.
 """
 
 from __future__ import annotations
@@ -16,12 +20,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, BinaryType, DataType
 
-from .applied import transform
-from .columns import change_columns, column, listed
+from .applied import OneToOne, transform
+from .columns import change_columns, column, listed, require_string
 from .errors import TransformError, argument_error
-from .schemas import require_string
-
-OneToOne = Callable[[DataFrame], DataFrame]
 
 _INNER, _OUTER = "__lakelet_inner_pad", "__lakelet_outer_pad"
 _BLOCK = 64  # bytes of a block of SHA-256
@@ -151,3 +152,104 @@ def _with_key(
 def _hmac(message: Column) -> Column:
     inner = F.unhex(F.sha2(F.concat(F.col(_INNER), message), 256))
     return F.sha2(F.concat(F.col(_OUTER), inner), 256)
+
+
+_EMAIL = r"^[^@\s\"]+@[^@\s\"]+\z"
+_PHONE = r"^\+?[ ().\-/]*(?:\p{Nd}[ ().\-/]*){7,15}\z"
+_CARD = r"^(?:\p{Nd}[ \-]?){11,18}\p{Nd}\z"
+_IBAN = r"^[A-Za-z]{2} ?[0-9]{2}(?: ?[A-Za-z0-9]){11,30}\z"
+
+
+@transform
+def mask_email(columns: str | Sequence[str], *, keep_first: int = 1, keep_domain: bool = True) -> OneToOne:
+    """`ann.lee@example.com` becomes `a***@example.com`: three stars whatever the length; without `keep_domain` `a***@***`.
+
+    A name that is not longer than `keep_first` is `***`. A value without exactly one `@` between two parts, or with spaces or quotes, is
+    no address.
+
+    >>> from lakelet.transforms import mask_email
+    >>> mails = spark.createDataFrame([("ann.lee@example.com",), ("ü@exämple.de",), ("no address",), (None,)], "m STRING")
+    >>> [row.m for row in mails.transform(mask_email("m")).collect()]
+    ['a***@example.com', '***@exämple.de', '**********', None]
+    """
+    names = _checked("mask_email", columns, keep_first)
+
+    def hidden(value: Column) -> Column:
+        name = F.substring_index(value, "@", 1)
+        start = F.when(F.length(name) > keep_first, F.substring(name, 1, keep_first)).otherwise("")
+        domain = F.substring_index(value, "@", -1) if keep_domain else F.lit("***")
+        return F.concat(start, F.lit("***@"), domain)
+
+    return lambda frame: _masked(frame, names, "mask_email", _EMAIL, hidden)
+
+
+@transform
+def mask_phone(columns: str | Sequence[str], *, keep_last: int = 2) -> OneToOne:
+    """`+49 (30) 901820-17` becomes `+** (**) ******-17`: every digit but the last ones is a star, all else stays.
+
+    A phone number has 7 to 15 digits, of any script, a `+` in front or not, and spaces, brackets, dots, hyphens and slashes.
+
+    >>> from lakelet.transforms import mask_phone
+    >>> phones = spark.createDataFrame([("+49 (30) 901820-17",), ("call me",)], "p STRING")
+    >>> [row.p for row in phones.transform(mask_phone("p")).collect()]
+    ['+** (**) ******-17', '*******']
+    """
+    names = _checked("mask_phone", columns, keep_last)
+    return lambda frame: _masked(frame, names, "mask_phone", _PHONE, lambda value: _replaced(value, _digits(keep_last)))
+
+
+@transform
+def mask_card(columns: str | Sequence[str], *, keep_last: int = 4) -> OneToOne:
+    """`4111 1111 1111 1111` becomes `**** **** **** 1111`: every digit but the last ones is a star.
+
+    A card number has 12 to 19 digits, with single spaces or hyphens between them; its check digit is not checked.
+
+    >>> from lakelet.transforms import mask_card
+    >>> cards = spark.createDataFrame([("4111 1111 1111 1111",), ("4111",)], "c STRING")
+    >>> [row.c for row in cards.transform(mask_card("c")).collect()]
+    ['**** **** **** 1111', '****']
+    """
+    names = _checked("mask_card", columns, keep_last)
+    return lambda frame: _masked(frame, names, "mask_card", _CARD, lambda value: _replaced(value, _digits(keep_last)))
+
+
+@transform
+def mask_iban(columns: str | Sequence[str], *, keep_last: int = 4) -> OneToOne:
+    """`DE89 3704 0044 0532 0130 00` becomes `DE** **** **** **** **30 00`: country, spaces and the last characters stay.
+
+    An IBAN has two letters, two digits and 11 to 30 letters or digits, with single spaces or without; its checksum is not checked.
+
+    >>> from lakelet.transforms import mask_iban
+    >>> ibans = spark.createDataFrame([("DE89 3704 0044 0532 0130 00",), ("DE89",)], "i STRING")
+    >>> [row.i for row in ibans.transform(mask_iban("i")).collect()]
+    ['DE** **** **** **** **30 00', '****']
+    """
+    names = _checked("mask_iban", columns, keep_last)
+    pattern = rf"(?<=..)[A-Za-z0-9](?=(?: *[A-Za-z0-9]){{{keep_last}}})"
+    return lambda frame: _masked(frame, names, "mask_iban", _IBAN, lambda value: _replaced(value, pattern))
+
+
+def _checked(transform: str, columns: str | Sequence[str], kept: int) -> tuple[str, ...]:
+    if kept < 0:
+        raise argument_error(transform, f"{kept} characters cannot be kept")
+    return listed(transform, columns)
+
+
+def _digits(keep_last: int) -> str:
+    """Pattern of each digit that has `keep_last` digits after it."""
+    return rf"\p{{Nd}}(?=(?:\P{{Nd}}*\p{{Nd}}){{{keep_last}}})"
+
+
+def _replaced(value: Column, hidden: str) -> Column:
+    """A star for each match of `hidden`; for each character where nothing matches."""
+    return F.when(value.rlike(hidden), F.regexp_replace(value, hidden, "*")).otherwise(F.regexp_replace(value, EACH, "*"))
+
+
+def _masked(frame: DataFrame, names: Sequence[str], transform: str, form: str, hidden: Callable[[Column], Column]) -> DataFrame:
+    """The frame with what has the form hidden in part, and everything else as a whole."""
+
+    def change(value: Column, data_type: DataType) -> Column:
+        require_string(data_type, transform)
+        return F.when(value.rlike(form), hidden(value)).otherwise(F.regexp_replace(value, EACH, "*"))
+
+    return change_columns(frame, names, transform, change)

@@ -142,7 +142,7 @@ def test_inference_and_values_equal_sparks_own_reader(spark: Any, tmp_path: Path
 
 def test_moments_are_parsed_like_sparks_own_reader(spark: Any, tmp_path: Path) -> None:
     """FF-3: the default formats, compared text by text with Spark's JSON reader."""
-    from lakelet.autoloader.types.timestamps import date_days, timestamp_micros
+    from lakelet.autoloader.text_values import date_days, timestamp_micros
 
     days = ["2026-03-01", "2026-3-1", "2026-03", "2026", "12026-03-01", "2026-02-30", "0001-01-01", " 2026-03-01 ", "26-03-01"]
     days += ["2026-03-01x", "+2026-03-01"]

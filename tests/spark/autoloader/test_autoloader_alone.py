@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
 from lakelet.autoloader import register
-from lakelet.autoloader.types.growth import note_of
+from lakelet.autoloader.schema_growth import note_of
 from lakelet.base.errors import LakeletError
 
 OPTIONS = {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"}

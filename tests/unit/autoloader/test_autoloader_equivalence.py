@@ -12,11 +12,13 @@ import pytest
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
-from lakelet.autoloader.formats.json.inference import Typing
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.base import UnknownFields
+from lakelet.autoloader.formats.json.blocks import BlockReader
+from lakelet.autoloader.formats.json.inference import TypeRules
+from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import Syntax
 from lakelet.autoloader.formats.json.values import DatetimeFormats
+from lakelet.autoloader.spec import IGNORE, RAISE, RESCUE
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(
@@ -178,7 +180,7 @@ def rows(block_reader: BlockReader, blocks: list[bytes]) -> Counter[str] | str:
     for block in blocks:
         try:
             result = block_reader.read(block)
-        except UnknownInLine as error:
+        except UnknownFields as error:
             return f"{error.line}: {error.blob}"
         columns = result.columns
         if columns is not None:
@@ -218,9 +220,9 @@ OTHER_RULES = {
     "zoned pattern": RowRules(datetime_formats=DatetimeFormats("UTC", timestamp="yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", date="yyyy-MM-dd")),
     "digits": RowRules(datetime_formats=DatetimeFormats("UTC", timestamp="yyyy", date="yyyyMMdd")),
     "wider types": RowRules(unknown=RAISE, widens=True, hinted=frozenset({"o.k", "small"})),
-    "null fields dropped": RowRules(unknown=RAISE, typing=Typing(drop_all_null=True)),
-    "all text": RowRules(unknown=RAISE, typing=Typing(all_text=True)),
-    "all text rescued": RowRules(unknown=RESCUE, typing=Typing(all_text=True)),
+    "null fields dropped": RowRules(unknown=RAISE, typing=TypeRules(drop_all_null=True)),
+    "all text": RowRules(unknown=RAISE, typing=TypeRules(all_text=True)),
+    "all text rescued": RowRules(unknown=RESCUE, typing=TypeRules(all_text=True)),
     "only line ends": RowRules(cr_ends_line=False),
 }
 ALLOWED = [

@@ -10,8 +10,8 @@ import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.formats.json.inference import DEEPEST
-from lakelet.autoloader.schema.hints import parse_hints
-from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote, grow, note_of
+from lakelet.autoloader.schema_growth import UnknownFieldException, UnknownFieldNote, grow, note_of
+from lakelet.autoloader.schema_hints import parse_hints
 
 
 def inferred(tmp_path: Path, *texts: str, **options: str) -> str:

@@ -12,15 +12,15 @@ from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.formats.json.inference import Array, Struct, to_spark
-from lakelet.autoloader.formats.lines import splittable
-from lakelet.autoloader.options import Options, parse_options
+from lakelet.autoloader.formats.text_blocks import splittable
+from lakelet.autoloader.options import AutoLoaderOptions, parse_options
 from lakelet.autoloader.planning import pack
-from lakelet.autoloader.schema.hints import apply_hints, parse_hints
+from lakelet.autoloader.schema_hints import apply_hints, parse_hints
 from lakelet.autoloader.spec import FilePart
 from lakelet.base.errors import LakeletError, Location
 
 
-def options(**given: str) -> Options:
+def options(**given: str) -> AutoLoaderOptions:
     keys = {("cloudFiles." + k if k[0] != "_" else k[1:]): v for k, v in {"format": "json", **given}.items()}
     return parse_options(SourceSpec("/in", keys, where=Location("p.py", 3)), {})
 
@@ -44,6 +44,7 @@ def options(**given: str) -> Options:
         ({"_encoding": "UTF-8", "_charset": "UTF-16"}, "CF_INCONSISTENT_OPTIONS", "charset"),
         ({"schemaEvolutionMode": "addNewColumnsWithTypeWidening", "_prefersDecimal": "false"}, "CF_INCONSISTENT_OPTIONS", "prefersDecimal"),
         ({"_mode": "FAST"}, "CF_INVALID_OPTION_VALUE", "FAILFAST"),
+        ({"format": "csv", "_samplingRatio": "half"}, "CF_INVALID_OPTION_VALUE", "samplingRatio must be a number"),
         ({"_modifiedAfter": "soon"}, "CF_INVALID_OPTION_VALUE", "modifiedAfter"),
         ({"useManagedFileEvents": "true", "useNotifications": "true"}, "CF_INCONSISTENT_OPTIONS", "useNotifications"),
     ],
@@ -54,6 +55,43 @@ def test_wrong_options_are_refused_with_a_code_and_the_place(given: dict[str, st
     assert caught.value.code == code
     assert text in str(caught.value)
     assert "p.py, line 3" in str(caught.value)
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "xml"])
+def test_two_names_of_one_option_have_one_value(format: str) -> None:
+    def read(**given: str) -> dict[str, object]:
+        spec = SourceSpec("/in", {"cloudFiles.format": format, "rowTag": "r", **given}, where=Location("p.py", 3))
+        return dict(parse_options(spec, {}).reader.format_options)
+
+    assert read(charset="latin1")["encoding"] == read(encoding="ISO-8859-1", charset="latin1")["encoding"] == "iso8859-1"
+    names = [("encoding", "UTF-8", "charset", "UTF-16")] + [("sep", ";", "delimiter", "|")] * (format == "csv")
+    for one, value, other, another in names:
+        with pytest.raises(LakeletError, match=f"{one} is .* and {other} is .*two names of one option") as caught:
+            read(**{one: value, other: another})
+        assert (caught.value.code, caught.value.todo) == ("CF_INCONSISTENT_OPTIONS", "Leave one of them out.")
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "xml", "text"])
+def test_what_is_no_charset_of_text_is_refused_by_every_format(format: str) -> None:
+    for name in ("klingon", "base64"):
+        with pytest.raises(LakeletError) as caught:
+            parse_options(SourceSpec("/in", {"cloudFiles.format": format, "rowTag": "r", "encoding": name}), {})
+        assert caught.value.what == f"option encoding must be the name of a charset such as UTF-16LE or ISO-8859-1, not {name!r}"
+
+
+def test_a_line_separator_may_be_spelled_out_and_only_csv_has_a_longest_one() -> None:
+    def read(format: str, text: str) -> object:
+        return parse_options(SourceSpec("/in", {"cloudFiles.format": format, "lineSep": text}), {}).reader.format_options["linesep"]
+
+    assert [read(format, "\\r\\n") for format in ("json", "csv", "text")] == ["\r\n"] * 3
+    assert [read(format, "<r>") for format in ("json", "text")] == ["<r>"] * 2
+    for format, text, must in (
+        ("csv", "<r>", "must have 1 to 2 characters"),
+        ("json", "", "must not be empty"),
+        ("text", "", "must not be empty"),
+    ):
+        with pytest.raises(LakeletError, match=must):
+            read(format, text)
 
 
 def test_d08_unknown_keys_pass_without_validation_and_without_the_prefix() -> None:

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types as t
 
 from autoloading import Program, parquet
-from lakelet.autoloader.types.growth import UnknownFieldException
+from lakelet.autoloader.schema_growth import UnknownFieldException
 
 EXAMPLES = int(os.environ.get("LAKELET_PROPERTY_EXAMPLES", "15"))
 many = settings(

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from autoloading import INFER, Program
-from lakelet.autoloader.types.growth import UnknownFieldException
+from lakelet.autoloader.schema_growth import UnknownFieldException
 from tests.paths import SHARED_DATA
 
 DATA = SHARED_DATA

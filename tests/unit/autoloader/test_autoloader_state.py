@@ -11,8 +11,8 @@ from pyspark.sql import types as t
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles
-from lakelet.autoloader.formats.lines import count_lines, read_blocks
-from lakelet.autoloader.schema.schema_log import SchemaLog
+from lakelet.autoloader.formats.text_blocks import count_lines, read_blocks
+from lakelet.autoloader.source_schema import SchemaLog
 from lakelet.base.errors import LakeletError
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.autoloader.batch import FilesReader, open_files
+from lakelet.autoloader.data_source import FilesReader, open_files
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from tests.autoloading import Boom, Program, parquet, schema_of

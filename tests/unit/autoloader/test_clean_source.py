@@ -13,11 +13,10 @@ from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.state.archive import Archive
-from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, seconds
+from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, interval_seconds
 from lakelet.autoloader.state.file_states import STATES, states
-from lakelet.autoloader.state.ledger import SKIPPED, Ledger
-from lakelet.autoloader.state.source_cleanup import Cleaned, clean_files
+from lakelet.autoloader.state.ledger import SKIPPED, Archive, Ledger
+from lakelet.autoloader.state.source_cleanup import CleanupResult, clean_files
 from lakelet.base.errors import LakeletError
 
 SECOND = 1_000_000
@@ -44,7 +43,7 @@ class Folder:
         self.ledger.plan(self.batch, self.ledger.unseen(listing, self.batch - 1), discovered=self.now - 5 * SECOND)
         self.ledger.mark_committed(self.batch)
 
-    def clean(self, at: int, mode: str = MOVE, retention: int = 10) -> Cleaned:
+    def clean(self, at: int, mode: str = MOVE, retention: int = 10) -> CleanupResult:
         rule = CleanSource(mode, retention, str(self.target) if mode == MOVE else None)
         return clean_files(str(self.source), self.state, rule, self.batch, lambda: at * SECOND)
 
@@ -229,7 +228,7 @@ def test_a_source_cleans_what_its_options_say(tmp_path: Path) -> None:
     ],
 )
 def test_intervals_are_read_as_people_write_them(text: str, expected: int) -> None:
-    assert seconds(text) == expected
+    assert interval_seconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "days", "5", "5 fortnights", "-1 day", "1 day x"])

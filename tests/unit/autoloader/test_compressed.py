@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.autoloader.discovery.files import LocalFiles
-from lakelet.autoloader.formats.lines import open_stream, read_blocks, splittable
+from lakelet.autoloader.formats.text_blocks import open_stream, read_blocks, splittable
 from lakelet.base.errors import LakeletError
 
 CONTENT = b"".join(b'{"id":%d,"text":"%s"}\n' % (n, b"ab" * (n % 50)) for n in range(20_000))

@@ -14,7 +14,8 @@ from pyspark.sql import types as t
 
 from lakelet.autoloader.formats import UnknownFields
 from lakelet.autoloader.formats.csv.format import CsvReader
-from lakelet.autoloader.formats.csv.split import AT_DELIMITER, NONE, BrokenRecord, Dialect, RecordScanner
+from lakelet.autoloader.formats.csv.records import BrokenRecord, RecordScanner
+from lakelet.autoloader.formats.csv.rules import AT_DELIMITER, NONE, Dialect
 from lakelet.autoloader.spec import FilePart
 from tests.paths import ROOT
 

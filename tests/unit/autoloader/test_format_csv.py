@@ -12,8 +12,8 @@ import pytest
 from format_folder import INFER, Folder, picked, rescued
 from pyspark.sql import types as t
 
+from lakelet.autoloader.schema_growth import UnknownFieldException, grow
 from lakelet.autoloader.spec import BAD_BYTES
-from lakelet.autoloader.types.growth import UnknownFieldException, grow
 from lakelet.base.errors import LakeletError
 
 
@@ -138,7 +138,7 @@ def test_E02_a_new_column_ends_the_query_and_names_it(csv: Callable[..., Folder]
         folder.rows(of=source, only="b.csv")
     folder.put("c.csv", "id,new\n")
     assert folder.rows(of=source, only="c.csv") == []  # no row, no reason to stop
-    found = source._schema._infer([str(folder.root / "b.csv"), str(folder.root / "c.csv")], source.columns().data)
+    found = source._schema._infer_from_files([str(folder.root / "b.csv"), str(folder.root / "c.csv")], source.columns().data)
     assert found.simpleString() == "struct<d r:string>"
 
 
@@ -179,7 +179,7 @@ def test_E15_a_wider_value_widens_its_column(csv: Callable[..., Folder]) -> None
     folder.put("b.csv", "id,amt,hint\n2147483648,1.25,3\nx,3,2147483648\n")
     with pytest.raises(UnknownFieldException, match=r"NEW_FIELDS_AND_WIDENED_TYPES_IN_FILE\] Encountered unknown fields and type changes"):
         folder.rows(of=source, only="b.csv")
-    seen = source._schema._infer([str(folder.root / "b.csv")], before)
+    seen = source._schema._infer_from_files([str(folder.root / "b.csv")], before)
     wide, added, widened = grow(before, seen, unless_hinted=frozenset({"hint"}))
     assert (added, widened) == ((), (("id", "int", "bigint"), ("amt", "int", "decimal(12,2)")))
     assert wide.simpleString() == "struct<id:bigint,amt:decimal(12,2),hint:int>"
@@ -395,7 +395,7 @@ def test_encodings(csv: Callable[..., Folder]) -> None:
     for name in ("ISO-8859-1", "UTF-16LE", "utf-8"):
         assert picked(csv(a="id,größe\n1,ä\n".encode(name)).rows({"encoding": name}), "größe") == ["ä"]
     assert picked(csv(a=b"\xef\xbb\xbfid\n1\n").rows(), "id") == ["1"]
-    with pytest.raises(LakeletError, match="encoding must be an encoding"):
+    with pytest.raises(LakeletError, match="encoding must be the name of a charset"):
         csv(a="id\n").open({"encoding": "klingon"})
 
 

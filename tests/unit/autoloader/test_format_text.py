@@ -62,6 +62,7 @@ def test_blank_lines_are_rows_and_empty_files_are_none(tmp_path: Path) -> None:
 def test_line_separators_encodings_and_compression(tmp_path: Path) -> None:
     assert picked(Folder(tmp_path / "1", "text").put("a.txt", "a|b\n|c").rows({"lineSep": "|"}), "value") == ["a", "b\n", "c"]
     assert picked(Folder(tmp_path / "2", "text").put("a.txt", "a\r\nb").rows({"lineSep": "\n"}), "value") == ["a\r", "b"]
+    assert picked(Folder(tmp_path / "2b", "text").put("a.txt", "a<r>b<\n<r>c").rows({"lineSep": "<r>"}), "value") == ["a", "b<\n", "c"]
     assert picked(Folder(tmp_path / "3", "text").put("a.txt", "ä\nö".encode("utf-16")).rows({"encoding": "UTF-16"}), "value") == ["ä", "ö"]
     assert picked(Folder(tmp_path / "4", "text").put("a.txt.gz", gzip.compress(b"a\rb\n")).rows(), "value") == ["a", "b"]
     (row,) = Folder(tmp_path / "5", "text").put("a.txt", b"\0a\xd8").rows({"encoding": "UTF-16BE"})
@@ -70,7 +71,7 @@ def test_line_separators_encodings_and_compression(tmp_path: Path) -> None:
 
 def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path) -> None:
     from lakelet.autoloader.discovery.files import files_for
-    from lakelet.autoloader.formats.text import TextReader
+    from lakelet.autoloader.formats.fixed_columns import TextReader
     from lakelet.autoloader.spec import FilePart
 
     source = Folder(tmp_path, "text").put("a.txt", b"\xff\xfe\n").open()
@@ -95,7 +96,7 @@ def test_FF33_a_byte_that_is_no_character_is_kept_in_utf8_and_replaced_elsewhere
     import pyarrow as pa
 
     from lakelet.autoloader.discovery.files import files_for
-    from lakelet.autoloader.formats.text import TextReader
+    from lakelet.autoloader.formats.fixed_columns import TextReader
     from lakelet.autoloader.spec import FilePart
 
     source = Folder(tmp_path, "text").put("a.txt", b"a\xe9\xff").open(options)

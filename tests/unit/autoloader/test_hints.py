@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import types as t
 
 from autoloading import INFER, Program, rescued
-from lakelet.autoloader.schema.hints import apply_hints, parse_hints
+from lakelet.autoloader.schema_hints import apply_hints, parse_hints
 from lakelet.base.errors import LakeletError
 
 HINTS = "cloudFiles.schemaHints"

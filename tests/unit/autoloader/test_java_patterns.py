@@ -6,7 +6,7 @@ from datetime import date, datetime, timezone
 
 import pytest
 
-from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
+from lakelet.autoloader.text_values import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
 from lakelet.base.errors import LakeletError
 
 

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, DateType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
+from lakelet.autoloader.evolving_from_json import JsonCall, JsonColumn, JsonTexts, UnknownJsonFields, changes_since
 from lakelet.autoloader.formats.json.inference import merge
-from lakelet.autoloader.json_columns.columns import JsonCall, JsonColumn, changes_since
-from lakelet.autoloader.json_columns.reading import JsonTexts, UnknownJsonFields
 from lakelet.base.errors import LakeletError, Location
 
 WHERE = Location("p.py", 1)

@@ -17,8 +17,7 @@ from lakelet.autoloader.discovery.listing import LISTING
 from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.planning import Planner
 from lakelet.autoloader.spec import ReaderSpec
-from lakelet.autoloader.state.ledger import Ledger, Limits, take
-from lakelet.autoloader.state.offsets import batch_of, offset_of
+from lakelet.autoloader.state.ledger import Ledger, Limits, batch_of, first_that_fit, offset_of
 from lakelet.base.errors import LakeletError
 
 
@@ -150,11 +149,11 @@ def test_unseen_agrees_with_a_set_of_paths(tmp_path: Path, monkeypatch: pytest.M
 
 def test_d04_d05_bytes_are_a_soft_cap_and_files_a_hard_one(tmp_path: Path) -> None:
     rows = listing("a", "b", "c", "d", size=300)
-    assert len(take(rows, Limits(1000, 1000))) == 4
-    assert len(take(rows, Limits(1000, 500))) == 2
-    assert len(take(rows, Limits(3, 1000))) == 3
-    assert len(take(rows, Limits(1000, 1))) == 1
-    assert len(take(rows, Limits())) == 4
+    assert len(first_that_fit(rows, Limits(1000, 1000))) == 4
+    assert len(first_that_fit(rows, Limits(1000, 500))) == 2
+    assert len(first_that_fit(rows, Limits(3, 1000))) == 3
+    assert len(first_that_fit(rows, Limits(1000, 1))) == 1
+    assert len(first_that_fit(rows, Limits())) == 4
     plans = planner(tmp_path)
     put(tmp_path, *"abcd", size=300)
     plans.freeze()

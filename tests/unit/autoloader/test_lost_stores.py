@@ -11,8 +11,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from lakelet.autoloader.discovery.files import LocalFiles
-from lakelet.autoloader.discovery.remote_files import RemoteFiles
+from lakelet.autoloader.discovery.files import LocalFiles, RemoteFiles
 from tests.autoloading import Program
 
 IGNORING = {"ignoreCorruptFiles": "true", "ignoreMissingFiles": "true"}

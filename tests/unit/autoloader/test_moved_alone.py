@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.alone import open_alone
+from lakelet.autoloader.standalone import open_alone
 from lakelet.base.errors import LakeletError
 from tests.autoloading import Program
 

@@ -9,11 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelet.autoloader.discovery.listing import LISTING
-from lakelet.autoloader.state.archive import Archive
 from lakelet.autoloader.state.file_states import states
-from lakelet.autoloader.state.ledger import Ledger
-from lakelet.autoloader.state.reads import SourceReads, note, noted
-from lakelet.autoloader.state.same_names import SameNames, same_names
+from lakelet.autoloader.state.ledger import Archive, Ledger, same_names
+from lakelet.autoloader.state.source_moves import SameNames, SourceReads, note, noted
 from lakelet.base.errors import LakeletError
 from lakelet.files.moves import Folder, Move
 
@@ -41,7 +39,7 @@ def test_each_file_of_a_ledger_makes_the_moves_that_came_after_it(tmp_path: Path
     ledger.plan(2, listing("/p/p/in/3"))  # another file, where a folder of the old name was made again
     assert known(ledger) == ["/é b/in/1", "/pp/in/1", "/é b/in/2", "/p/p/in/3"]
     assert ledger.unseen(listing("/é b/in/1", "/é b/in/2", "/p/in/1", "/p/p/in/3"), 2)["path"].to_pylist() == ["/p/in/1"]
-    ledger._compact(1)
+    ledger._compact_batches(1)
     assert sorted(known(Ledger(str(tmp_path)))) == sorted(["/é b/in/1", "/pp/in/1", "/é b/in/2", "/p/p/in/3"])
     ledger = moved(tmp_path, one, two, three)
     assert sorted(known(ledger)) == sorted(["/é b/out/1", "/pp/in/1", "/é b/out/2", "/p/p/in/3"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
-from lakelet.autoloader.schema.schema_log import SchemaLog
+from lakelet.autoloader.source_schema import SchemaLog
 from lakelet.autoloader.spec import LOCATION_FILE
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace

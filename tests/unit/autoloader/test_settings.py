@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from autoloading import INFER, Program, parquet, rescued
-from lakelet.autoloader.options import Options, parse_options
+from lakelet.autoloader.options import AutoLoaderOptions, parse_options
 from lakelet.autoloader.settings import BINARY_AS_STRING, LOCAL_TIMESTAMPS, NANOS_AS_LONG, NO_LOCAL_PARQUET
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError, Location
@@ -20,7 +20,7 @@ PARSER = "spark.sql.legacy.timeParserPolicy"
 MOMENT = datetime(1500, 1, 1, 1, 2, 3)
 
 
-def parsed(format: str, confs: dict[str, str], **options: str) -> Options:
+def parsed(format: str, confs: dict[str, str], **options: str) -> AutoLoaderOptions:
     row = {"rowTag": "r"} if format == "xml" else {}
     return parse_options(SourceSpec("/in", {"cloudFiles.format": format, **row, **options}, where=Location("p.py", 3)), confs)
 

@@ -1,4 +1,4 @@
-"""What code reads while it is watched is noted before it is read; what cannot be noted is a doubt (IF-4, IF-5)."""
+"""What code reads while it is watched is noted before it is read; what cannot be noted is a stale reason (IF-4, IF-5)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ print(json.dumps([[[a, p] for a, p in reads.found], reads.doubts]))
 
 
 def watched(folder: Path, code: str) -> tuple[set[tuple[str, str]], list[str]]:
-    """Run user code in a process of its own; return what was noted below its folder, and the doubts."""
+    """Run user code in a process of its own; return what was noted below its folder, and the stale reasons."""
     import json
 
     file = folder / "user.py"
     file.write_text(textwrap.dedent(code))
     command = [sys.executable, "-c", PROBE, str(file), str(folder / "own")]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    found, doubts = json.loads(done.stdout.splitlines()[-1])
-    return {(access, os.path.relpath(path, folder)) for access, path in found if path.startswith(str(folder))}, doubts
+    found, reasons = json.loads(done.stdout.splitlines()[-1])
+    return {(access, os.path.relpath(path, folder)) for access, path in found if path.startswith(str(folder))}, reasons
 
 
 def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
     (tmp_path / "data" / "a.txt").write_text("a")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "helper.py").write_text("X = 1")
-    found, doubts = watched(
+    found, reasons = watched(
         tmp_path,
         """
         import glob, os, pathlib, sys
@@ -69,7 +69,7 @@ def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
         pathlib.Path("link").resolve()
         """,
     )
-    assert doubts == []
+    assert reasons == []
     expected = {("file", "data/a.txt"), ("file", "missing.txt"), ("entries", "data"), ("entries", "."), ("file", "one/literal.txt")}
     expected |= {("file", f"asked/{name}") for name in ("one", "two", "three", "four", "five", "six")} | {("file", "link")}
     assert expected | {("file", "lib/helper.py"), ("names", "lib")} <= found
@@ -96,17 +96,17 @@ def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
         "import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:9')\nexcept OSError:\n    pass",
     ],
 )
-def test_what_cannot_be_compared_is_a_doubt_with_its_line(tmp_path: Path, code: str) -> None:
-    _, doubts = watched(tmp_path, code)
-    assert doubts
-    assert any("user.py:" in doubt or "prints" in doubt for doubt in doubts)
+def test_what_cannot_be_compared_is_a_stale_reason_with_its_line(tmp_path: Path, code: str) -> None:
+    _, reasons = watched(tmp_path, code)
+    assert reasons
+    assert any("user.py:" in reason or "prints" in reason for reason in reasons)
 
 
 def test_python_may_compile_the_modules_that_code_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     (tmp_path / "helper.py").write_text("X = 1")
-    found, doubts = watched(tmp_path, "import sys\nsys.path.insert(0, '.')\nimport helper\n")
-    assert doubts == []
+    found, reasons = watched(tmp_path, "import sys\nsys.path.insert(0, '.')\nimport helper\n")
+    assert reasons == []
     assert ("file", "helper.py") in found
     assert list((tmp_path / "__pycache__").glob("helper.*.pyc"))
 
@@ -157,7 +157,7 @@ def test_pythons_functions_are_replaced_while_reads_are_watched_and_no_longer() 
 
 def test_what_code_reads_in_threads_of_its_own_is_noted(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    found, doubts = watched(
+    found, reasons = watched(
         tmp_path,
         """
         import os
@@ -168,7 +168,7 @@ def test_what_code_reads_in_threads_of_its_own_is_noted(tmp_path: Path) -> None:
             threads.submit(os.listdir, ".").result()
         """,
     )
-    assert doubts == []
+    assert reasons == []
     assert {("file", "one"), ("file", "two"), ("file", "a.txt"), ("entries", ".")} <= found
 
 

@@ -58,7 +58,7 @@ def test_a_copy_that_is_there_is_left_and_an_incomplete_one_completed(project: P
 def test_another_text_is_replaced_only_where_that_is_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_library(project)
     (project / LIBRARY / "pii.py").write_text("mine = True\n")
-    (project / LIBRARY / "adding.py").unlink()
+    (project / LIBRARY / "parsing.py").unlink()
     before = copied(project)
     assert main(["new", "transforms"]) == 2
     told = capsys.readouterr().err

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lakelet.autoloader.standalone import STAND_ALONE, opened
 
 import lakelet
-from lakelet.autoloader import patches
-from lakelet.autoloader.patches import STAND_ALONE, opened
+from lakelet.autoloader import standalone
 from lakelet.base import patching
 from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, patched_with, put_on, without_context
@@ -179,7 +179,7 @@ def test_the_stop_of_an_application_takes_auto_loader_off() -> None:
     registrations = [opened(), opened()]
     assert attributes(STAND_ALONE).items() & before.items() == set()
     stopped: list[str] = []
-    patches._stop(stopped.append)("context")  # what SparkContext.stop is while a registration is open
+    standalone._stop(stopped.append)("context")  # what SparkContext.stop is while a registration is open
     assert stopped == ["context"]
     assert_same(before, STAND_ALONE)
     for registration in registrations:

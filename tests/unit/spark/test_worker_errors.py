@@ -47,7 +47,7 @@ def test_an_error_of_ours_is_told_once_without_its_class() -> None:
 
 def test_an_error_of_ours_keeps_its_cause_and_its_remedy() -> None:
     text = message(
-        "lakelet.autoloader.discovery.unreadable.UnreadableFile: [FAILED_READ_FILE] a.orc cannot be read\n  ValueError: x\n  Repair it."
+        "lakelet.autoloader.discovery.files.UnreadableFile: [FAILED_READ_FILE] a.orc cannot be read\n  ValueError: x\n  Repair it."
     )
     problem = run_failure(RuntimeError(text), dataset="t", where=Location("p.py", 1), what="the flow failed")
     assert (problem.why, problem.todo) == ("ValueError: x", "Repair it.")

@@ -1,25 +1,69 @@
 """File systems of Auto Loader: all its reads and writes go through these classes (AL-13).
 
-Two implementations: local files here, and `remote_files.RemoteFiles` for everything behind a URI.
+`LocalFiles` is this machine. `RemoteFiles` is everything behind a URI: a store of `lakelet.files.remote` with the listing that discovery
+walks through. Both raise `UnreadableFile` for a file that cannot be read.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, Protocol
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote
 
-from lakelet.autoloader.discovery.scan import Scan
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import storage_failure, sync_folder
-from lakelet.files.remote import encoded, scheme_of
+from lakelet.files.remote import RemoteStore, encoded, open_store, scheme_of
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Part of a folder's listing: names of files with sizes and modification times (microseconds since 1970), and names of folders.
+
+    links: those of the folders that are links to other folders.
+    """
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    modified: Sequence[int]
+    folders: Sequence[str] = ()
+    links: frozenset[str] = frozenset()
+
+
+class UnreadableFile(LakeletError):
+    """FAILED_READ_FILE. `missing`: the file is gone; `damaged`: it could be read, and its content is not what it should be.
+
+    Neither: the disk, the network or a permission stood in the way, which no option passes over: the file may be read later.
+    """
+
+    missing = damaged = False
+
+
+def unreadable(uri: str, error: BaseException, *, why: str | None = None) -> UnreadableFile:
+    """The error for a file that is missing or damaged."""
+    missing = isinstance(error, FileNotFoundError)
+    todo = "Repair the file; the next update goes on from there."
+    if missing:
+        todo = "Put the file back; the next update goes on from there. "
+        todo += 'If it is gone for good: .option("ignoreMissingFiles", "true") on the reader goes on without it.'
+    failure = UnreadableFile(
+        "FAILED_READ_FILE",
+        f"{uri} {'is missing' if missing else 'cannot be read'}",
+        why=why or f"{type(error).__name__}: {error}",
+        todo=todo,
+    )
+    failure.missing = missing
+    failure.damaged = not missing and not (isinstance(error, OSError) and error.errno is not None)
+    return failure
+
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _SCANNED_AT_ONCE = 8192
@@ -128,13 +172,13 @@ class LocalFiles:
             return stream.read()
 
     def write(self, path: str, content: bytes) -> None:
-        with _writing(path):
-            os.replace(self._temporary(path, content), path)
+        with _failures_of_writing(path):
+            os.replace(self._temporary_file(path, content), path)
         sync_folder(os.path.dirname(path))
 
     def create(self, path: str, content: bytes) -> bool:
-        with _writing(path):
-            temporary = self._temporary(path, content)
+        with _failures_of_writing(path):
+            temporary = self._temporary_file(path, content)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -170,7 +214,7 @@ class LocalFiles:
         return "file:" + encoded(path)
 
     @staticmethod
-    def _temporary(path: str, content: bytes) -> str:
+    def _temporary_file(path: str, content: bytes) -> str:
         folder = os.path.dirname(path)
         os.makedirs(folder, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=folder)
@@ -188,7 +232,7 @@ class LocalFiles:
 
 
 @contextmanager
-def _writing(path: str) -> Iterator[None]:
+def _failures_of_writing(path: str) -> Iterator[None]:
     """Convert an OSError of a write into a LakeletError; readers see no part of the file."""
     try:
         yield
@@ -209,6 +253,54 @@ def files_for(location: str) -> tuple[Files, str]:
     if scheme == "file":
         path = location[len("file:") :]
         return LocalFiles(), os.path.abspath("/" + unquote(path).lstrip("/"))
-    from lakelet.autoloader.discovery.remote_files import remote_files
 
-    return remote_files(location)
+    return open_store(location, RemoteFiles)
+
+
+class RemoteFiles(RemoteStore):
+    """Implements `files.Files`.
+
+    The first `scan` of a folder lists everything below it at once, and the answers for its sub-folders are kept until they are asked
+    for: one listing per thousand files instead of one per folder.
+    """
+
+    def __init__(self, *store: Any, **options: Any) -> None:
+        super().__init__(*store, **options)
+        self._known: dict[str, Scan] = {}
+
+    def scan(self, path: str) -> Iterator[Scan]:
+        folder = path.rstrip("/")
+        if folder not in self._known:
+            self._known = self._folders_below(folder)
+        yield self._known.pop(folder)
+
+    def _folders_below(self, root: str) -> dict[str, Scan]:
+        """Every folder below `root` by its path, `root` itself included."""
+        files: dict[str, tuple[list[str], list[int], list[int]]] = {root: ([], [], [])}
+        folders: dict[str, dict[str, None]] = {}
+        for info in self.listed(root, recursive=True):
+            above, _, name = info.path.rpartition("/")
+            if info.is_file:
+                for column, value in zip(files.setdefault(above, ([], [], [])), (name, info.size, info.mtime_ns // 1000), strict=True):
+                    column.append(value)  # type: ignore[attr-defined]
+                continue
+            files.setdefault(info.path, ([], [], []))
+            folders.setdefault(above, {})[name] = None
+        return {folder: Scan(*columns, tuple(folders.get(folder, ()))) for folder, columns in files.items()}
+
+    def real(self, path: str) -> str:
+        """Object stores have no links."""
+        return path
+
+    def status(self, path: str) -> tuple[int, int] | None:
+        found = self.info(path)
+        return (found.size, found.mtime_ns // 1000) if found.is_file else None
+
+    def move(self, path: str, target: str) -> None:
+        """A copy and a removal: the copy gets a modification time of its own."""
+        if self.is_file(target):
+            raise FileExistsError(errno.EEXIST, "a file is there already", target)
+        if not self.whole:
+            self.system.create_dir(posixpath.dirname(target))
+        self.system.copy_file(path, target)
+        self.remove(path)

@@ -28,17 +28,19 @@ def fixed_folder(path: str) -> str:
 
 def name_pattern(glob: str) -> re.Pattern[str]:
     """A pattern for file names. Match with `fullmatch`."""
-    return _compiled((_regex(item, star="[^/]*") for item in _alternatives(glob)), glob)
+    return _compiled_pattern((_regular_expression(item, star="[^/]*") for item in _without_braces(glob)), glob)
 
 
 class PathPattern:
     """A source path with wildcards: which files it takes, and which folders can hold such files."""
 
     def __init__(self, path: str, *, strict: bool) -> None:
-        patterns = [item.rstrip("/") for item in _alternatives(path)]
-        whole = [_regex(p, star="[^/]*") + "(?:/.*)?" if strict else _regex(p, star=".*") + ".*" for p in patterns]
-        self._files = _compiled(whole, path)
-        self._folders = _compiled((_leading(p.split("/"), strict) for p in patterns), path)
+        patterns = [item.rstrip("/") for item in _without_braces(path)]
+        whole = [
+            _regular_expression(p, star="[^/]*") + "(?:/.*)?" if strict else _regular_expression(p, star=".*") + ".*" for p in patterns
+        ]
+        self._files = _compiled_pattern(whole, path)
+        self._folders = _compiled_pattern((_folders_on_the_way(p.split("/"), strict) for p in patterns), path)
 
     def takes(self, path: str) -> bool:
         """Whether a file belongs to the source."""
@@ -49,36 +51,36 @@ class PathPattern:
         return self._folders.fullmatch(folder) is not None
 
 
-def _compiled(items: Iterable[str], glob: str) -> re.Pattern[str]:
+def _compiled_pattern(items: Iterable[str], glob: str) -> re.Pattern[str]:
     try:
         return re.compile("|".join(f"(?:{item})" for item in items), re.DOTALL)
     except re.error as error:
         raise LakeletError("CF_INVALID_OPTION_VALUE", f"{glob!r} is not a pattern for paths", why=str(error)) from None
 
 
-def _leading(segments: list[str], strict: bool) -> str:
+def _folders_on_the_way(segments: list[str], strict: bool) -> str:
     """A regular expression for the folders on the way to what a pattern takes, and for all below."""
     first, *others = segments
     last = not others
     if not strict and "*" in first:
         return ".*"
-    here = _regex(first, star="[^/]*") + ("(?:/.*)?" if strict else ".*") if last else _regex(first, star="[^/]*")
-    return here if last else f"{here}(?:/{_leading(others, strict)})?"
+    here = _regular_expression(first, star="[^/]*") + ("(?:/.*)?" if strict else ".*") if last else _regular_expression(first, star="[^/]*")
+    return here if last else f"{here}(?:/{_folders_on_the_way(others, strict)})?"
 
 
-def _alternatives(glob: str) -> Iterator[str]:
+def _without_braces(glob: str) -> Iterator[str]:
     """The patterns without braces that a pattern with braces expands to."""
-    opened = _outermost(glob)
+    opened = _outermost_braces(glob)
     if opened is None:
         yield glob
         return
     start, commas, end = opened
     edges = [start, *commas, end]
     for left, right in pairwise(edges):
-        yield from _alternatives(glob[:start] + glob[left + 1 : right] + glob[end + 1 :])
+        yield from _without_braces(glob[:start] + glob[left + 1 : right] + glob[end + 1 :])
 
 
-def _outermost(glob: str) -> tuple[int, list[int], int] | None:
+def _outermost_braces(glob: str) -> tuple[int, list[int], int] | None:
     """Where the first pair of braces opens and closes, and the commas directly inside; None when there is no pair."""
     start, depth = -1, 0
     commas: list[int] = []
@@ -94,7 +96,7 @@ def _outermost(glob: str) -> tuple[int, list[int], int] | None:
     return None
 
 
-def _regex(glob: str, *, star: str) -> str:
+def _regular_expression(glob: str, *, star: str) -> str:
     """A pattern without braces as a regular expression. A bracket that is never closed stands for itself."""
     found, at = "", 0
     while at < len(glob):

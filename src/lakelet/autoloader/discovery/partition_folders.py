@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import fixed_folder
-from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
+from lakelet.autoloader.text_values import date_days, timestamp_micros, timestamp_ntz_micros
 
 _NARROWER = {"bigint": ("int",), "decimal": ("int", "bigint"), "double": ("int", "bigint", "decimal")}
 _NARROWER |= {"timestamp": ("date",), "timestamp_ntz": ("date",)}
@@ -52,10 +52,10 @@ def folder_type(values: Iterable[str], zone: str, *, local: bool = False) -> Any
     if not found:
         return t.StringType()
     if len(found) == 1:
-        return _made(found.pop())
+        return _type_of_word(found.pop())
     for wide, narrow in _NARROWER.items():
         if wide in found and found <= {wide, *narrow}:
-            return _made(wide)
+            return _type_of_word(wide)
     return t.StringType()
 
 
@@ -74,7 +74,7 @@ def _value_type(value: str, zone: str, local: bool) -> str:
     return "string"
 
 
-def _made(word: str) -> Any:
+def _type_of_word(word: str) -> Any:
     from pyspark.sql import types as t
 
     if word == "decimal":
@@ -108,7 +108,7 @@ def folder_value(text: str, kind: Any, zone: str) -> Any:
     if name in ("double", "float"):
         return float(text) if _FRACTION.fullmatch(text) else None
     if name.startswith("decimal"):
-        return _decimal(text, kind) if _FRACTION.fullmatch(text) else None
+        return _decimal_value(text, kind) if _FRACTION.fullmatch(text) else None
     if name == "boolean":
         return {"true": True, "false": False}.get(text.lower())
     if name == "date":
@@ -118,7 +118,7 @@ def folder_value(text: str, kind: Any, zone: str) -> Any:
     return timestamp_micros(text, zone) if name == "timestamp" else None
 
 
-def _decimal(text: str, kind: Any) -> Decimal | None:
+def _decimal_value(text: str, kind: Any) -> Decimal | None:
     number = Decimal(text)
     fitted = number.quantize(Decimal(1).scaleb(-kind.scale)) if number.adjusted() < 60 else number
     return fitted if fitted == number and number.adjusted() < kind.precision - kind.scale else None

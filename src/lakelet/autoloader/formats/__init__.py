@@ -9,12 +9,12 @@ from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatRead
 
 _MODULES = {
     "avro": "typed.avro.AvroFormat",
-    "binaryfile": "binary.BinaryFormat",
+    "binaryfile": "fixed_columns.BinaryFormat",
     "csv": "csv.format.CsvFormat",
     "json": "json.format.JsonFormat",
     "orc": "typed.orc.OrcFormat",
     "parquet": "typed.parquet.ParquetFormat",
-    "text": "text.TextFormat",
+    "text": "fixed_columns.TextFormat",
     "xml": "xml.format.XmlFormat",
 }
 NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")

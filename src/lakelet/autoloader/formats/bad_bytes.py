@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.formats.charsets import charset, shown_codec, wide_codec
-from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream
-from lakelet.autoloader.formats.values import is_utf8 as has_utf8
+from lakelet.autoloader.formats.charsets import shown_codec, wide_codec
+from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream
 from lakelet.autoloader.spec import NONE, PASSED_OVER, FilePart
+from lakelet.autoloader.text_values import is_utf8 as has_utf8
 
 if TYPE_CHECKING:
     from lakelet.autoloader.formats.base import Format
@@ -22,22 +22,21 @@ _LEAST_WIDE = 4
 _SHOWN = 200  # characters of a record in a message
 
 
-def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | None:
+def explain_bytes(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | None:
     """Return what is wrong with the first bytes from a 1-based line on that are not of the encoding; None where all are, or no file is."""
     files, path = files_for(uri)
-    given = spec.format_options.get("encoding") or spec.format_options.get("charset")
-    codec = charset(given or "utf-8")
+    codec = spec.format_options.get("encoding") or "utf-8"
     try:
         with open_stream(files, path) as stream:
             head = stream.read(_LEAST_WIDE)
         wide = wide_codec(head)
         if wide is not None and not codec.startswith(wide[:6]):
-            return _sentence(f"{uri}: it is not {shown_codec(codec)}", shown_codec(wide))
+            return _remedy(f"{uri}: it is not {shown_codec(codec)}", shown_codec(wide))
         if codec.startswith(("utf-16", "utf-32")):
-            return _sentence(f"{uri}: it is not {shown_codec(codec)}", "UTF-8")
+            return _remedy(f"{uri}: it is not {shown_codec(codec)}", "UTF-8")
         found = None
         with open_stream(files, path) as stream:
-            for number, text in enumerate(_lines(stream), 1):
+            for number, text in enumerate(_lines_of(stream), 1):
                 at = _first_bad(text, codec)
                 if at is not None:
                     found = (number, text, at)
@@ -50,7 +49,7 @@ def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | No
     except OSError:
         return None
     place = f"{uri}, line {number}" + (f", column {field}" if field else "")
-    return _sentence(f"{place}: the byte 0x{text[at]:02X} is not {shown_codec(codec)}", _likely(text))
+    return _remedy(f"{place}: the byte 0x{text[at]:02X} is not {shown_codec(codec)}", _likely_encoding(text))
 
 
 def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str | None:
@@ -65,14 +64,14 @@ def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str 
             if chunk.raw:
                 at, text = next(iter(chunk.raw.items()))
                 line = abs((chunk.marks[at] if chunk.marks else None) or 0) % PASSED_OVER
-                fault = explained(spec, format, files.uri(inside), line) or format.fault_of(text)
+                fault = explain_bytes(spec, format, files.uri(inside), line) or format.fault_of(text)
                 shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
                 place = f"{files.uri(inside)}, {format.unit(spec.format_options)} {line}"
                 return f"the first one is {place}: {shown!r}" + (f" ({fault})" if fault else "")
     return None
 
 
-def _sentence(what: str, likely: str) -> str:
+def _remedy(what: str, likely: str) -> str:
     return f'{what}. It looks like {likely}: .option("encoding", "{likely}") on the reader reads it'
 
 
@@ -84,7 +83,7 @@ def _first_bad(text: bytes, codec: str) -> int | None:
     return None
 
 
-def _likely(text: bytes) -> str:
+def _likely_encoding(text: bytes) -> str:
     """The encoding of a line in which bytes stand that are not of the given one: a guess by its bytes above ASCII."""
     if has_utf8(text):
         return "UTF-8"
@@ -93,7 +92,7 @@ def _likely(text: bytes) -> str:
     return "ISO-8859-1"
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
+def _lines_of(stream: BinaryIO) -> Iterator[bytes]:
     rest = b""
     while chunk := stream.read(BLOCK_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,7 +1,7 @@
 """What a file format has to answer, and the values that pass between a format and the source (docs/decisions/0009-formats.md).
 
-A format infers a schema from files and reads parts of files into chunks of Arrow columns. Everything that is the same for all formats
-stands in `source.PartReader`: partition columns, the text of the rescued column, modes for broken records, `_metadata`, unreadable files.
+A format infers a schema from files and reads parts of files into chunks of Arrow columns. `part_reader.PartReader` does what is the same
+for all formats: partition columns, the text of the rescued column, modes for broken records, `_metadata`, unreadable files.
 
 This package runs on workers: standard library, pyarrow and `pyspark.sql.types` only.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.options import Option
 from lakelet.autoloader.spec import BAD_BYTES, PASSED_OVER, UNRESCUED
-from lakelet.base.errors import Location
+from lakelet.base.errors import LakeletError, Location
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -44,7 +44,7 @@ class Chunk:
 
 
 def mark_of(number: int, *, broken: bool = False, rescued: bool = False, passed_over: bool = False, bad_bytes: bool = False) -> int | None:
-    """What is to be counted of the row of a 1-based line (or record) number; None where nothing is."""
+    """The mark of a row that is counted, by the 1-based number of its line or record; None for a clean row."""
     if broken:
         return -(number + BAD_BYTES * bad_bytes)
     if not (rescued or passed_over or bad_bytes):
@@ -64,6 +64,10 @@ class UnknownFields(Exception):
     def __init__(self, blob: str, line: int = 0, kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH") -> None:
         super().__init__(blob, line, kind)
         self.blob, self.line, self.kind = blob, line, kind
+
+    def at(self, line: int) -> UnknownFields:
+        """The same with another number."""
+        return type(self)(self.blob, line, self.kind)
 
 
 class WiderType(UnknownFields):
@@ -87,10 +91,11 @@ class FormatReader(ABC):
         """The rows of a part. Raises UnknownFields, and FAILED_READ_FILE (see `unreadable`) for a missing or damaged file."""
 
 
-class Format(ABC):
+class Format:
     """One value of `cloudFiles.format`."""
 
     name: ClassVar[str]
+    reader_class: ClassVar[type[FormatReader]]
     options: ClassVar[Sequence[Option]] = ()
     """The format's own options, without those that every format has."""
     fixed_schema: ClassVar[str | None] = None
@@ -120,17 +125,17 @@ class Format(ABC):
         """Whether byte ranges of a file can be read on their own."""
         return False
 
-    @abstractmethod
     def infer(self, spec: ReaderSpec, files: Files, paths: Sequence[str], known: StructType | None) -> StructType:
         """The schema of some files, columns in their documented order; without columns when there was nothing to see.
 
         `known`: the schema that a batch did not fit (evolution). Columns and fields it has may be left out of the answer, unless the mode
         widens types. Raises CF_FAILED_TO_INFER_SCHEMA, FAILED_READ_FILE.
         """
+        raise LakeletError("INTERNAL", f"the columns of {self.name} are not inferred")
 
-    @abstractmethod
     def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
         """A reader for these columns."""
+        return self.reader_class(spec, fields, files, ignored)
 
     def fault_of(self, text: str) -> str:
         """What is wrong with the text of a broken record, for messages; empty where no more is known."""

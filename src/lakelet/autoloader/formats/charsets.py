@@ -68,10 +68,10 @@ def wide_codec(head: bytes) -> str | None:
 def text_chunks(stream: BinaryIO, codec: str | None) -> Iterator[str]:
     """The text of a stream, piece by piece, without a byte-order mark. `codec` None: UTF-8, UTF-16 or UTF-32, as its first bytes show."""
     head = stream.read(CHUNK_BYTES)
-    yield from _decoded(head, stream, codec or wide_codec(head) or "utf-8")
+    yield from _decoded_chunks(head, stream, codec or wide_codec(head) or "utf-8")
 
 
-def _decoded(head: bytes, stream: BinaryIO, codec: str) -> Iterator[str]:
+def _decoded_chunks(head: bytes, stream: BinaryIO, codec: str) -> Iterator[str]:
     if codec in _WIDE:
         codec = next((found for bom, found in _BOMS if head.startswith(bom) and found.startswith(codec)), _WIDE[codec])
     decoder = codecs.getincrementaldecoder(codec)(_HANDLER)
@@ -113,7 +113,7 @@ def utf8_chunks(stream: BinaryIO, codec: str | None) -> Iterator[bytes]:
     head = stream.read(CHUNK_BYTES)
     codec = codec or wide_codec(head) or "utf-8"
     if not is_utf8(codec):
-        yield from (text.encode("utf-8", "surrogatepass") for text in _decoded(head, stream, codec))
+        yield from (text.encode("utf-8", "surrogatepass") for text in _decoded_chunks(head, stream, codec))
         return
     head = head.removeprefix(codecs.BOM_UTF8) or stream.read(CHUNK_BYTES)
     while head:

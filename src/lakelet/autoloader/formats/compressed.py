@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.discovery.files import unreadable
 from lakelet.base.errors import LakeletError
 
 _PIECE = 1 << 20
@@ -24,7 +24,7 @@ _LZ4_FRAME = b"\x04\x22\x4d\x18"
 _DAMAGED = (OSError, EOFError, zlib.error, ValueError, pa.ArrowException)
 
 
-class Damaged(ValueError):
+class DamagedFile(ValueError):
     """The bytes are not what the extension says."""
 
 
@@ -92,49 +92,49 @@ def _by_arrow(codec: str) -> Callable[[BinaryIO], Iterator[Any]]:
     return _read_by(lambda stream: pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec))
 
 
-def _deflate(stream: BinaryIO) -> Iterator[bytes]:
+def _deflated_bytes(stream: BinaryIO) -> Iterator[bytes]:
     inside = zlib.decompressobj()
     while chunk := stream.read(_PIECE):
         yield inside.decompress(chunk)
     yield inside.flush()
     if not inside.eof:
-        raise Damaged("the end of the file is missing")
+        raise DamagedFile("the end of the file is missing")
 
 
-def _lz4(stream: BinaryIO) -> Iterator[Any]:
+def _lz4_bytes(stream: BinaryIO) -> Iterator[Any]:
     start = stream.read(len(_LZ4_FRAME))
     stream.seek(0)
     return _by_arrow("lz4")(stream) if start == _LZ4_FRAME else _hadoop_blocks(stream, "lz4_raw", _lz4_length)
 
 
-def _snappy(stream: BinaryIO) -> Iterator[Any]:
+def _snappy_bytes(stream: BinaryIO) -> Iterator[Any]:
     return _hadoop_blocks(stream, "snappy", _snappy_length)
 
 
 def _hadoop_blocks(stream: BinaryIO, codec: str, length_of: Callable[[bytes], int]) -> Iterator[Any]:
     decoder = pa.Codec(codec)
     while (head := stream.read(4)) != b"":
-        left = _number(head)
+        left = _block_number(head)
         while left > 0:
-            chunk = _exactly(stream, _number(stream.read(4)))
+            chunk = _exact_bytes(stream, _block_number(stream.read(4)))
             length = length_of(chunk)
             if not 0 < length <= left:
-                raise Damaged("the lengths in a block contradict each other")
+                raise DamagedFile("the lengths in a block contradict each other")
             yield decoder.decompress(chunk, decompressed_size=length)
             left -= length
 
 
-def _number(head: bytes) -> int:
+def _block_number(head: bytes) -> int:
     value = int.from_bytes(head, "big")
     if len(head) < 4 or value > _LARGEST_CHUNK:
-        raise Damaged("the file does not consist of blocks as Hadoop writes them")
+        raise DamagedFile("the file does not consist of blocks as Hadoop writes them")
     return value
 
 
-def _exactly(stream: BinaryIO, count: int) -> bytes:
+def _exact_bytes(stream: BinaryIO, count: int) -> bytes:
     chunk = stream.read(count)
     if len(chunk) < count:
-        raise Damaged("the end of the file is missing")
+        raise DamagedFile("the end of the file is missing")
     return chunk
 
 
@@ -145,7 +145,7 @@ def _snappy_length(chunk: bytes) -> int:
         value |= (byte & 0x7F) << (7 * at)
         if byte < 0x80:
             return value
-    raise Damaged("a snappy chunk does not start with its length")
+    raise DamagedFile("a snappy chunk does not start with its length")
 
 
 def _lz4_length(chunk: bytes) -> int:
@@ -160,7 +160,7 @@ def _lz4_length(chunk: bytes) -> int:
                 copied, at = _lz4_count(chunk, at + 2, token & 15)
                 total += copied + 4
     except IndexError:
-        raise Damaged("an lz4 chunk ends too early") from None
+        raise DamagedFile("an lz4 chunk ends too early") from None
     return total
 
 
@@ -174,8 +174,8 @@ def _lz4_count(chunk: bytes, at: int, start: int) -> tuple[int, int]:
 _READERS: dict[str, Callable[[BinaryIO], Iterator[Any]]] = {
     ".gz": _read_by(lambda stream: gzip.GzipFile(fileobj=stream)),
     ".bz2": _read_by(lambda stream: bz2.BZ2File(stream)),
-    ".deflate": _deflate,
-    ".snappy": _snappy,
+    ".deflate": _deflated_bytes,
+    ".snappy": _snappy_bytes,
     ".zst": _by_arrow("zstd"),
-    ".lz4": _lz4,
+    ".lz4": _lz4_bytes,
 }

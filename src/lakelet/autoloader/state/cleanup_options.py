@@ -31,7 +31,7 @@ class CleanSource:
     destination: str | None = None
 
 
-def seconds(text: str) -> int:
+def interval_seconds(text: str) -> int:
     """An interval such as `14 days`, `2 weeks`, `1 month` or `1 day 12 hours`; months count 31 days. Raises ValueError."""
     rest = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE).strip()
     found, at = 0, 0
@@ -47,7 +47,7 @@ def seconds(text: str) -> int:
 
 
 def _file_age(text: str) -> int:
-    age = seconds(text)
+    age = interval_seconds(text)
     if age < _LEAST_FILE_AGE:
         raise ValueError("must be at least 14 days")
     return age
@@ -56,13 +56,13 @@ def _file_age(text: str) -> int:
 OPTIONS = (
     Option("maxFileAge", _file_age, notice="no seen file is ever forgotten"),
     Option("cleanSource", str, OFF),
-    Option("cleanSource.retentionDuration", seconds, 30 * _DAY),
+    Option("cleanSource.retentionDuration", interval_seconds, 30 * _DAY),
     Option("cleanSource.moveDestination", str),
 )
 
 
 def clean_source(values: Mapping[str, Any], spec: SourceSpec) -> CleanSource | None:
-    """What the options of a source ask for; None when nothing is to be cleaned.
+    """What the options of a source ask for; None when they ask for nothing.
 
     Args:
         values: the values of all `cloudFiles.*` options by lower-case name.
@@ -84,13 +84,13 @@ def clean_source(values: Mapping[str, Any], spec: SourceSpec) -> CleanSource | N
             why="a file could be removed while a newer content of it still waits to be read",
         )
     rule = CleanSource(mode, values["cleansource.retentionduration"], values["cleansource.movedestination"])
-    problem = _problem(rule, spec.path)
+    problem = _problem_of_rule(rule, spec.path)
     if problem:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
     return rule
 
 
-def _problem(rule: CleanSource, path: str) -> str | None:
+def _problem_of_rule(rule: CleanSource, path: str) -> str | None:
     if rule.mode == DELETE:
         short = rule.retention <= _LEAST_BEFORE_DELETE
         return "cloudFiles.cleanSource DELETE needs a cloudFiles.cleanSource.retentionDuration of more than 7 days" if short else None
@@ -113,7 +113,7 @@ def same_system(files: Files, others: Files, path: str, other: str) -> bool:
     return path.split(":")[0].lower() == other.split(":")[0].lower()
 
 
-def notices(given: Mapping[str, str], rule: CleanSource | None) -> list[str]:
+def cleanup_notices(given: Mapping[str, str], rule: CleanSource | None) -> list[str]:
     """Return notices about options without effect and about dangerous ones."""
     if rule is None:
         names = ("cleanSource.retentionDuration", "cleanSource.moveDestination")

@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
-from lakelet.autoloader.state.archive import ARCHIVED, Archive
-from lakelet.autoloader.state.ledger import SKIPPED, Ledger
-from lakelet.autoloader.state.offsets import batch_of
+from lakelet.autoloader.state.ledger import ARCHIVED, SKIPPED, Archive, Ledger, batch_of
 
 _EVERYTHING = 1 << 62
 _TIMESTAMP = pa.timestamp("us", "UTC")
@@ -43,10 +41,10 @@ def states(state_folder: str, committed_offset: str | None, *, source_id: str = 
         LakeletError: CF_STATE_DAMAGED or FORMAT_UNKNOWN.
     """
     ledger = Ledger(state_folder)
-    shown = _shown(state_folder)
+    shown = _shown_paths(state_folder)
     committed = batch_of(committed_offset)
     commit_times = ledger.commits(committed)
-    archived = {path: (mode, at, to) for path, mode, at, to in _archived(ledger)}
+    archived = {path: (mode, at, to) for path, mode, at, to in _archived_files(ledger)}
     parts = [STATES.empty_table()]
     for piece in ledger.entries(_EVERYTHING):
         rows = piece.filter(pc.greater(piece["batch"], SKIPPED))
@@ -67,7 +65,7 @@ def states(state_folder: str, committed_offset: str | None, *, source_id: str = 
     return pa.concat_tables(parts)
 
 
-def _shown(state_folder: str) -> Callable[[str], str]:
+def _shown_paths(state_folder: str) -> Callable[[str], str]:
     """How paths are shown. The state does not say which store of objects a path without leading slash belongs to; its own is likely."""
     beside, _ = files_for(state_folder)
     local = LocalFiles()
@@ -79,7 +77,7 @@ def _as_it_is(path: str) -> str:
     return path
 
 
-def _archived(ledger: Ledger) -> list[tuple[str, str, int, str | None]]:
+def _archived_files(ledger: Ledger) -> list[tuple[str, str, int, str | None]]:
     """What was done with files, without those that another process removed."""
     table = pa.Table.from_batches(list(Archive(ledger).entries()), ARCHIVED)
     rows = zip(*(table[name].to_pylist() for name in ARCHIVED.names), strict=True)

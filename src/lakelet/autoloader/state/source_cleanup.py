@@ -16,17 +16,15 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import Files, files_for
 from lakelet.autoloader.discovery.partition_folders import source_root
-from lakelet.autoloader.state.archive import Archive
 from lakelet.autoloader.state.cleanup_options import MOVE, CleanSource
-from lakelet.autoloader.state.ledger import Ledger, now, without
-from lakelet.autoloader.state.ledger_files import ENTRIES
+from lakelet.autoloader.state.ledger import ENTRIES, Archive, Ledger, now, rows_without
 
 _AT_ONCE = 500
 _SHOWN = 5
 
 
 @dataclass
-class Cleaned:
+class CleanupResult:
     """What one run of the cleaning did. problems: the first few; changed: files that are not what was read, and stay."""
 
     mode: str
@@ -36,7 +34,7 @@ class Cleaned:
     problems: list[str] = field(default_factory=list)
 
 
-def clean_files(path: str, state: str, rule: CleanSource, committed: int, clock: Callable[[], int] = now) -> Cleaned:
+def clean_files(path: str, state: str, rule: CleanSource, committed: int, clock: Callable[[], int] = now) -> CleanupResult:
     """Move or delete the files of a source whose batch was committed long enough ago.
 
     Args:
@@ -47,7 +45,7 @@ def clean_files(path: str, state: str, rule: CleanSource, committed: int, clock:
     ledger = Ledger(state, clock)
     archive = Archive(ledger)
     work = _Work(path, rule, clock)
-    due = _due(ledger, archive, committed, clock() - rule.retention * 1_000_000)
+    due = _due_files(ledger, archive, committed, clock() - rule.retention * 1_000_000)
     for start in range(0, len(due), _AT_ONCE):
         rows = due.slice(start, _AT_ONCE)
         columns = (rows[name].to_pylist() for name in ("path", "size", "modified"))
@@ -56,13 +54,13 @@ def clean_files(path: str, state: str, rule: CleanSource, committed: int, clock:
     return work.result
 
 
-def _due(ledger: Ledger, archive: Archive, committed: int, before: int) -> Any:
+def _due_files(ledger: Ledger, archive: Archive, committed: int, before: int) -> Any:
     """The entries whose batch was committed at `before` or earlier and of which nothing is recorded yet."""
     batches = pa.array([batch for batch, committed_at in ledger.commits(committed).items() if committed_at <= before], pa.int64())
     if not len(batches):
         return ENTRIES.empty_table()
     pieces = [piece.filter(pc.is_in(piece["batch"], value_set=batches)) for piece in ledger.entries(committed)]
-    return without(pa.Table.from_batches(pieces, ENTRIES), "path", (piece["path"] for piece in archive.entries()))
+    return rows_without(pa.Table.from_batches(pieces, ENTRIES), "path", (piece["path"] for piece in archive.entries()))
 
 
 class _Work:
@@ -73,20 +71,20 @@ class _Work:
         self._root = source_root(path).rstrip("/")
         self._rule, self._clock = rule, clock
         self._destination = files_for(rule.destination)[1].rstrip("/") if rule.destination else ""
-        self.result = Cleaned(rule.mode)
+        self.result = CleanupResult(rule.mode)
 
     def handle(self, path: str, size: int, modified: int) -> tuple[str, str | None, int, str | None] | None:
-        """What to record about a file; None when it stays and is looked at again."""
+        """What to record about a file; None when it stays and is tried again."""
         target = self._destination + path.removeprefix(self._root) if self._rule.mode == MOVE else None
         try:
-            return self._handle(path, size, modified, target)
+            return self._clean_file(path, size, modified, target)
         except OSError as error:
             self.result.failed += 1
             if len(self.result.problems) < _SHOWN:
                 self.result.problems.append(f"{self._files.uri(path)}: {error}")
             return None
 
-    def _handle(self, path: str, size: int, modified: int, target: str | None) -> tuple[str, str | None, int, str | None] | None:
+    def _clean_file(self, path: str, size: int, modified: int, target: str | None) -> tuple[str, str | None, int, str | None] | None:
         found = self._files.status(path)
         if found is None:  # taken away by somebody else, or by a run that died before it could say so
             if target is None:
@@ -100,12 +98,12 @@ class _Work:
         if target is None:
             self._files.remove(path)
         else:
-            _move(self._files, path, target)
+            _move_file(self._files, path, target)
         self.result.files += 1
         return path, self._rule.mode, self._clock(), None if target is None else self._files.uri(target)
 
 
-def _move(files: Files, path: str, target: str) -> None:
+def _move_file(files: Files, path: str, target: str) -> None:
     """Move a file; a complete copy that a dead run left at the target counts as the file."""
     try:
         files.move(path, target)

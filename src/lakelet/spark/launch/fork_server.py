@@ -32,7 +32,7 @@ PRELOADED = (
     "pyspark.sql.worker.create_data_source",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.python_streaming_source_runner",
-    "lakelet.autoloader.source",
+    "lakelet.autoloader.data_source",
     "lakelet.autoloader.planning",
     "lakelet.autoloader.discovery.listing",
     "lakelet.autoloader.state.ledger",

@@ -15,8 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from lakelet.autoloader.state.ledger import Ledger
-from lakelet.autoloader.state.offsets import is_offset, offset_of
+from lakelet.autoloader.state.ledger import Ledger, is_offset, offset_of
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import TableName
 from lakelet.files.paths import any_path

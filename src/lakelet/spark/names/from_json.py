@@ -25,9 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BooleanType, DataType, StringType, StructField, StructType
 
+from lakelet.autoloader.evolving_from_json import KEY, JsonCall, JsonColumn, JsonTexts
 from lakelet.autoloader.formats.json.inference import Struct, Type, merge
-from lakelet.autoloader.json_columns.columns import KEY, JsonCall, JsonColumn
-from lakelet.autoloader.json_columns.reading import JsonTexts
 from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import SchemaChange
 from lakelet.base.locations import caller_location

@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.json_columns.columns import KEY, JsonCall, JsonColumn
+from lakelet.autoloader.evolving_from_json import KEY, JsonCall, JsonColumn
 from lakelet.autoloader.loading import struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError, nearest_names

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.autoloader.batch import open_files, read_files
+from lakelet.autoloader.data_source import open_files, read_files
 from lakelet.autoloader.settings import source_settings
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location

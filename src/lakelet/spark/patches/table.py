@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakelet.autoloader.patches import STAND_ALONE
+from lakelet.autoloader.standalone import STAND_ALONE
 from lakelet.base.patching import Patch
 from lakelet.files.reads import UNHEARD
 from lakelet.language.api import MODULES

@@ -1,29 +1,95 @@
-"""Splits a block of CSV lines into columns of texts: through pyarrow where that is surely right, record by record for the other lines.
-
-Differences of pyarrow's parser from Spark's, and how each is handled:
-- text after a closing quote, quotes inside values, escapes: lines with a quote must match the regular expression of a well-formed line;
-- a line that holds an escape is read with pyarrow's escapes, in a pass of its own, so that other lines keep their backslashes;
-- it takes any number of quoted lines as one record: lines that do not close their quotes do not match either;
-- it wants the same number of values in each line: the others come back through the handler for invalid rows;
-- it wants UTF-8, one byte as separator, and LF, CR or CRLF: other texts are turned into that first, or read record by record.
-"""
+"""Regular expressions of well-formed CSV: what pyarrow's parser reads exactly as Spark's does (see `csv.blocks`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from lakelet.autoloader.formats.csv.forms import line_forms, spans, text_forms
 from lakelet.autoloader.formats.csv.records import Record, lines_of, record_of, records_of
-from lakelet.autoloader.formats.csv.rules import CsvRules
-from lakelet.autoloader.formats.csv.split import BLANKS, NONE
-from lakelet.autoloader.formats.values import is_utf8
+from lakelet.autoloader.formats.csv.rules import BLANKS, NONE, CsvRules, Dialect
+from lakelet.autoloader.text_values import is_utf8
+
+Form = tuple[str, bool]
+"""(regular expression, whether the text is read with escapes)"""
+
+
+def line_forms(rules: CsvRules) -> list[Form]:
+    """Of one line, the commoner form first. None for separators that pyarrow cannot take."""
+    return [(rf"(?s)\A{row}\z", escapes) for row, escapes in _row_forms(rules, "")]
+
+
+def text_forms(rules: CsvRules) -> list[Form]:
+    """Of a text of records that may span lines; quotes stand only around whole values."""
+    breaks = rf"\r\n{_character_code(rules.dialect.quote)}"
+    return [(rf"\A(?:{row}\n)*{row}\z", escapes) for row, escapes in _row_forms(rules, breaks)]
+
+
+def _row_forms(rules: CsvRules, breaks: str) -> list[Form]:
+    """An empty quoted value is left to the record reader where it is another thing than an empty one."""
+    d = rules.dialect
+    if len(d.separator) > 1:
+        return []
+    quote, separator = _character_code(d.quote), _character_code(d.separator)
+    escape = "" if d.escape in (NONE, d.quote) else _character_code(d.escape)
+    other = "" if d.escape_of_escape in (NONE, d.escape) else _character_code(d.escape_of_escape)
+    some = "*" if rules.null_value == rules.empty_value == "" else "+"
+
+    def row(inner: str, without: str) -> str:
+        """`without`: what an unquoted value must not hold."""
+        first = rf"[^{quote}{separator}{without}" + (r"\x00-\x20]" if d.trim_left else "]")
+        bare = rf"{first}[^{separator}{without}]*"
+        if d.trim_right:
+            bare = rf"(?:[^{quote}{separator}{without}\x00-\x20]|{bare}[^{separator}{without}\x00-\x20])"
+        value = rf"(?:{quote}{inner}{some}{quote}|{bare})?"
+        return rf"{value}(?:{separator}{value})*"
+
+    if d.quote == d.escape:
+        return [(row(rf"(?:[^{quote}]|{quote}{quote})", breaks), False)]
+    forms = [(row(rf"[^{quote}{escape}{other}]", breaks), False)]
+    if escape and not other and d.escape_of_escape == d.escape:
+        forms.append((row(rf"(?:[^{quote}{escape}]|{escape}[{quote}{escape}])", escape + breaks), True))
+    return forms
+
+
+def _character_code(char: str) -> str:
+    return rf"\x{{{ord(char):x}}}"
+
+
+def whole_records(data: bytes, dialect: Dialect) -> int:
+    """How many bytes of a well-formed text, of which the end is cut off, hold whole records: up to a line end outside of quotes."""
+    quote = dialect.quote.encode()
+    end = data.rfind(b"\n") + 1
+    while end and data.count(quote, 0, end) % 2:
+        end = data.rfind(b"\n", 0, data.rfind(quote, 0, end)) + 1
+    return end
+
+
+def spans(data: bytes, dialect: Dialect, *, escapes: bool) -> list[tuple[int, int, int]]:
+    """(line, start, end) of each record of a well-formed text that is not blank, without line ends."""
+    found: list[tuple[int, int, int]] = []
+    line = 0
+    for match in _span_pattern(dialect.quote, dialect.escape if escapes else "").finditer(data):
+        text = match[0]
+        bare = text.rstrip(b"\r\n")
+        if bare:
+            found.append((line, match.start(), match.start() + len(bare)))
+        line += text.count(b"\n")
+    return found
+
+
+@lru_cache(maxsize=8)
+def _span_pattern(quote: str, escape: str) -> re.Pattern[bytes]:
+    q, e = re.escape(quote.encode()), re.escape(escape.encode())
+    inner = rb"(?:[^" + q + e + rb"]|" + e + rb".)*" if escape else rb"[^" + q + rb"]*"
+    return re.compile(rb"(?:" + q + inner + q + rb"|[^\n" + q + rb"])*\n?", re.DOTALL)
+
 
 _BLANK_LINE = re.compile(rb"^[\x00-\x09\x0b-\x20]+$", re.MULTILINE)
 _FREE_BYTES = [bytes([n]) for n in range(1, 9)]
@@ -68,7 +134,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitBlock:
     """A block: clean records as columns, the others one by one."""
 
     texts: list[Texts]
@@ -98,18 +164,18 @@ class BlockSplitter:
         self._forms = line_forms(rules) if self._fast and self._quote else []
         self._text_forms = text_forms(rules) if self._forms and rules.multi_line and rules.line_separator is None else []
 
-    def split(self, block: bytes) -> Split:
+    def split(self, block: bytes) -> SplitBlock:
         """The records of a block of whole records; every line stands alone unless the rules are multi-line."""
-        data = self._normal(block) if self._fast else None
+        data = self._normalized(block) if self._fast else None
         if data is None:
-            return Split([], list(records_of(block, self._rules, final=True)))
+            return SplitBlock([], list(records_of(block, self._rules, final=True)))
         if self._marks_by_nul(data):
-            return Split([], self._one_by_one(data))
+            return SplitBlock([], self._one_by_one(data))
         quoted = bool(self._quote) and self._quote in data
         if quoted or not is_utf8(data):
             return self._by_lines(data, quoted)
-        found = self._parse(data, self._separator, escapes=False, quoted=False)
-        return found if found is not None else Split([], self._one_by_one(data))
+        found = self._parse_lines(data, self._separator, escapes=False, quoted=False)
+        return found if found is not None else SplitBlock([], self._one_by_one(data))
 
     def _marks_by_nul(self, data: bytes) -> bool:
         """Whether the data holds NUL, which is the quote or escape where that is switched off, as in Spark."""
@@ -126,9 +192,9 @@ class BlockSplitter:
         if not self._forms:
             return False
         lines = block.replace(b"\r\n", b"\n").split(b"\n")
-        return b"\r" not in block.replace(b"\r\n", b"") and is_utf8(block) and not self._unfit(lines)
+        return b"\r" not in block.replace(b"\r\n", b"") and is_utf8(block) and not self._malformed_lines(lines)
 
-    def spanning(self, data: bytes) -> Split | None:
+    def spanning(self, data: bytes) -> SplitBlock | None:
         """The records of a text that begins and ends at a record, some of which span lines; None where it is not surely well formed."""
         mark = self._rules.comment
         if not self._text_forms or not is_utf8(data) or (mark is not None and mark.encode() in data):
@@ -141,22 +207,22 @@ class BlockSplitter:
                 continue
             odd: list[int] = []
             try:
-                table = self._read(data, self._separator, odd, escapes=escapes, spanning=True)
+                table = self._read_by_arrow(data, self._separator, odd, escapes=escapes, spanning=True)
             except pa.ArrowInvalid:
                 return None
             if odd:
                 return None
-            return Split([Texts(self._placed(table), None, data, escapes)] if len(table) else [], [])
+            return SplitBlock([Texts(self._columns_by_position(table), None, data, escapes)] if len(table) else [], [])
         return None
 
-    def _placed(self, table: Any, *, trim: bool = False) -> list[Any]:
+    def _columns_by_position(self, table: Any, *, trim: bool = False) -> list[Any]:
         columns: list[Any] = [None] * self._width
         for at, name in zip(self._wanted, table.column_names, strict=True):
-            column = _chunk(table.column(name))
-            columns[at] = self._trimmed(column) if trim else column
+            column = _one_chunk(table.column(name))
+            columns[at] = self._trimmed_column(column) if trim else column
         return columns
 
-    def _unfit(self, lines: list[bytes]) -> list[int]:
+    def _malformed_lines(self, lines: list[bytes]) -> list[int]:
         good: Any = None
         texts = pa.array(lines, pa.string())
         for form, _ in self._forms:
@@ -165,7 +231,7 @@ class BlockSplitter:
         found: list[int] = pc.indices_nonzero(pc.invert(good)).to_pylist()
         return found
 
-    def _normal(self, block: bytes) -> bytes | None:
+    def _normalized(self, block: bytes) -> bytes | None:
         """The block with LF as line end and without comments and blank lines; each line keeps its number. None: read it one by one."""
         rules = self._rules
         separator = rules.line_separator
@@ -186,7 +252,7 @@ class BlockSplitter:
             block = _BLANK_LINE.sub(b"", block)
         return block
 
-    def _by_lines(self, data: bytes, quoted: bool) -> Split:
+    def _by_lines(self, data: bytes, quoted: bool) -> SplitBlock:
         lines = data.split(b"\n")
         records: list[Record] = []
         valid = lines
@@ -195,22 +261,22 @@ class BlockSplitter:
             records, valid = self._take_out(lines, bad)
             data = b"\n".join(valid)
         if not quoted:
-            found = self._parse(data, self._separator, escapes=False, quoted=False)
-            return _joined(found, records) if found is not None else Split([], records + self._one_by_one(data))
+            found = self._parse_lines(data, self._separator, escapes=False, quoted=False)
+            return _with_records(found, records) if found is not None else SplitBlock([], records + self._one_by_one(data))
         texts: list[Texts] = []
         left = valid
         for form, escapes in self._forms:
             mask = pc.match_substring_regex(pa.array(left, pa.string()), form)
-            here = b"\n".join(left) if bool(pc.all(mask).as_py()) else b"\n".join(_kept(left, mask.to_pylist()))
-            parsed = self._parse(here, self._separator, escapes=escapes, quoted=True) if here.strip(b"\n") else Split([], [])
+            here = b"\n".join(left) if bool(pc.all(mask).as_py()) else b"\n".join(_kept_lines(left, mask.to_pylist()))
+            parsed = self._parse_lines(here, self._separator, escapes=escapes, quoted=True) if here.strip(b"\n") else SplitBlock([], [])
             if parsed is None:
-                return Split(texts, records + self._one_by_one(b"\n".join(left)))
+                return SplitBlock(texts, records + self._one_by_one(b"\n".join(left)))
             texts += parsed.texts
             records += parsed.records
-            left = _kept(left, pc.invert(mask).to_pylist())
+            left = _kept_lines(left, pc.invert(mask).to_pylist())
             if not any(left):
-                return Split(texts, records)
-        return Split(texts, records + self._one_by_one(b"\n".join(left)))
+                return SplitBlock(texts, records)
+        return SplitBlock(texts, records + self._one_by_one(b"\n".join(left)))
 
     def _take_out(self, lines: list[bytes], bad: list[int]) -> tuple[list[Record], list[bytes]]:
         taken = set(bad)
@@ -221,7 +287,7 @@ class BlockSplitter:
         found = (record_of(line, number, self._rules) for number, (line, _) in enumerate(lines_of(data, "\n")))
         return [record for record in found if record is not None]
 
-    def _parse(self, data: bytes, separator: bytes, *, escapes: bool, quoted: bool) -> Split | None:
+    def _parse_lines(self, data: bytes, separator: bytes, *, escapes: bool, quoted: bool) -> SplitBlock | None:
         """The records of well-formed lines; None when pyarrow saw something else than one record per line."""
         source, single = data, separator
         if len(separator) > 1:
@@ -231,7 +297,7 @@ class BlockSplitter:
             data, single = data.replace(separator, free), free
         odd: list[int] = []
         try:
-            table = self._read(data, single, odd, escapes=escapes)
+            table = self._read_by_arrow(data, single, odd, escapes=escapes)
         except pa.ArrowInvalid:
             return None
         total = len(table) + len(odd)
@@ -240,7 +306,7 @@ class BlockSplitter:
             lines = [at for at, line in enumerate(data.split(b"\n")) if line]
             if total != len(lines):
                 return None
-        columns = self._placed(table, trim=self._trims and not quoted)
+        columns = self._columns_by_position(table, trim=self._trims and not quoted)
         numbers = [number - 1 if lines is None else lines[number - 1] for number in odd]
         if odd:
             out = {number - 1 for number in odd}
@@ -250,9 +316,9 @@ class BlockSplitter:
             by_line = source.split(b"\n")
             found = (record_of(by_line[number], number, self._rules) for number in numbers)
             records = [record for record in found if record is not None]
-        return Split([Texts(columns, lines, source)] if len(table) else [], records)
+        return SplitBlock([Texts(columns, lines, source)] if len(table) else [], records)
 
-    def _read(self, data: bytes, separator: bytes, odd: list[int], *, escapes: bool, spanning: bool = False) -> Any:
+    def _read_by_arrow(self, data: bytes, separator: bytes, odd: list[int], *, escapes: bool, spanning: bool = False) -> Any:
         def note(row: Any) -> str:
             odd.append(row.number)
             return "skip"
@@ -280,7 +346,7 @@ class BlockSplitter:
             ),
         )
 
-    def _trimmed(self, column: Any) -> Any:
+    def _trimmed_column(self, column: Any) -> Any:
         dialect = self._rules.dialect
         trim = pc.utf8_trim if dialect.trim_left and dialect.trim_right else pc.utf8_ltrim if dialect.trim_left else pc.utf8_rtrim
         found = trim(column, characters=BLANKS)
@@ -288,16 +354,13 @@ class BlockSplitter:
         return pc.if_else(nothing, pa.scalar(None, pa.string()), found)
 
 
-def _kept(lines: list[bytes], mask: list[bool]) -> list[bytes]:
+def _kept_lines(lines: list[bytes], mask: list[bool]) -> list[bytes]:
     return [line if keep else b"" for line, keep in zip(lines, mask, strict=True)]
 
 
-def _joined(found: Split, records: list[Record]) -> Split:
-    return Split(found.texts, records + found.records)
+def _with_records(found: SplitBlock, records: list[Record]) -> SplitBlock:
+    return SplitBlock(found.texts, records + found.records)
 
 
-def _chunk(column: Any) -> Any:
+def _one_chunk(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-__all__ = ["BlockSplitter", "Split", "Texts"]

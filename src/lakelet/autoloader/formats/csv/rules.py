@@ -7,73 +7,94 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.formats.csv.split import AT_DELIMITER, BACK_TO_DELIMITER, HANDLINGS, NONE, Dialect
-from lakelet.autoloader.formats.options import LOCALE, Option, char, date_pattern, flag, number, text, word
-from lakelet.autoloader.formats.text_blocks import encoding, line_separator
+from lakelet.autoloader.formats.options import (
+    DATE_PATTERNS,
+    LOCALE,
+    Option,
+    char,
+    encoding,
+    flag,
+    line_separator,
+    number,
+    ratio,
+    text,
+    word,
+)
 from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import ReaderSpec
+
+BACK_TO_DELIMITER, CLOSING_QUOTE = "BACK_TO_DELIMITER", "STOP_AT_CLOSING_QUOTE"
+AT_DELIMITER, SKIP_VALUE, RAISE_ERROR = "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR"
+HANDLINGS = (BACK_TO_DELIMITER, CLOSING_QUOTE, AT_DELIMITER, SKIP_VALUE, RAISE_ERROR)
+NONE = "\0"
+"""The character that stands for "there is no such character" in options."""
+BLANKS = "".join(map(chr, range(33)))
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The characters of a CSV file. `line_ends`: where a record ends outside of quotes; empty when the text is one line.
+
+    `newline`: what ends the lines of the file, and is read as LF wherever it stands; empty when every character is read as it is. A mere LF
+    then ends a record too, except inside an unquoted value.
+    """
+
+    separator: str = ","
+    quote: str = '"'
+    escape: str = "\\"
+    escape_of_escape: str = "\\"
+    trim_left: bool = False
+    trim_right: bool = False
+    handling: str = AT_DELIMITER
+    line_ends: frozenset[str] = frozenset()
+    newline: str = ""
+
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 
 
-def _separator(name: str, default: str | None) -> Option:
-    def read(value: str) -> str:
-        if not value:
-            raise ValueError("must not be empty")
-        return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else _NAMED.get(m[2], m[2]), value)
-
-    return Option(name, read, default)
-
-
-def _limit(name: str, default: int) -> Option:
-    return number(name, default, least=-1)
-
-
-def _maybe(option: Option) -> Option:
-    """The option without a default: whether it was given makes a difference."""
-    return Option(option.name, option.read, None, option.only, option.notice)
+def _separator(value: str) -> str:
+    if not value:
+        raise ValueError("must not be empty")
+    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else _NAMED.get(m[2], m[2]), value)
 
 
 OPTIONS = (
-    _maybe(flag("header", False)),
+    flag("header", None),
     flag("enforceSchema", True),
     flag("mergeSchema", True, notice="the columns of all sampled files are joined, and each file is read by its own header"),
     flag("inferSchema", False, notice="cloudFiles.inferColumnTypes decides whether types are inferred"),
-    Option("samplingRatio", lambda value: value, None, notice="the whole sample is looked at"),
+    ratio("samplingRatio", 1.0, notice="the whole sample is read"),
     char("charToEscapeQuoteEscaping", None),
     char("comment", NONE),
-    date_pattern("dateFormat"),
     text("emptyValue", ""),
-    _maybe(encoding("encoding")),
-    _maybe(encoding("charset")),
+    encoding("utf-8"),
     char("escape", "\\"),
     flag("failOnUnknownFields", False, only=False),
     flag("failOnWidenedFields", False, only=False),
     flag("ignoreLeadingWhiteSpace", False),
     flag("ignoreTrailingWhiteSpace", False),
-    line_separator(),
+    line_separator(most=2),
     LOCALE,
-    _limit("maxCharsPerColumn", -1),
+    number("maxCharsPerColumn", -1, least=-1),
     number("maxColumns", 20480, least=1),
     flag("multiLine", False),
     text("nanValue", "NaN"),
     text("negativeInf", "-Inf"),
     text("positiveInf", "Inf"),
     text("nullValue", ""),
-    _maybe(flag("parserCaseSensitive", True)),
+    flag("parserCaseSensitive", None),
     flag("preferDate", True),
     char("quote", '"'),
-    _separator("sep", None),
-    _separator("delimiter", None),
+    Option("sep", _separator, ",", aliases=("delimiter",)),
     number("skipRows", 0),
-    date_pattern("timestampFormat"),
-    date_pattern("timestampNTZFormat"),
     word("unescapedQuoteHandling", AT_DELIMITER, HANDLINGS),
     text("singleVariantColumn", only=()),
+    *DATE_PATTERNS,
 )
 
 
@@ -140,7 +161,7 @@ def rules_of(spec: ReaderSpec) -> CsvRules:
     named = not spec.explicit or spec.rescued_column is not None or not given["enforceschema"]
     return CsvRules(
         dialect=Dialect(
-            separator=given["sep"] or given["delimiter"] or ",",
+            separator=given["sep"],
             quote=quote,
             escape=escape,
             escape_of_escape=second if second is not None else (NONE if quote == escape else escape),
@@ -152,7 +173,7 @@ def rules_of(spec: ReaderSpec) -> CsvRules:
         ),
         comment=given["comment"] if given["comment"] not in ("", NONE) else None,
         line_separator=line_end,
-        encoding=given["encoding"] or given["charset"] or "utf-8",
+        encoding=given["encoding"],
         multi_line=multi,
         header=header,
         skip_rows=given["skiprows"],
@@ -177,7 +198,7 @@ def rules_of(spec: ReaderSpec) -> CsvRules:
 
 def problem_of(options: Mapping[str, Any]) -> str | None:
     """What is wrong with a combination of options, or None."""
-    separator = options["sep"] or options["delimiter"] or ","
+    separator = options["sep"]
     quote = options["quote"] or NONE
     if quote != NONE and quote in separator:
         return f"option quote {quote!r} is part of the separator {separator!r}"

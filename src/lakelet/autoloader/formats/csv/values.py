@@ -1,8 +1,10 @@
-"""Texts of CSV values as typed values, one at a time: the exact meaning (FF-16, FS-32). `csv.columns` does so by column.
+"""Texts of CSV values as typed values: one at a time, which is the exact meaning, and by column (FF-4, FF-16, FS-32).
 
 As in Spark's CSV reader: no blanks around integers, dates in the strict form of a pattern that is given, thousands separators are left out
-of decimals, which are rounded to their scale, and a number beyond DOUBLE is infinite. Of our own: a number that a DECIMAL takes only
-rounded is a mismatch where a rescued column takes its text.
+of decimals, which are rounded to their scale, and a number beyond DOUBLE is infinite. Lakelet's own rule: a number that a DECIMAL takes
+only rounded is a mismatch where a rescued column takes its text.
+
+`ColumnReader` casts with pyarrow what pyarrow reads in the same way, and reports the other texts, which are read one at a time.
 """
 
 from __future__ import annotations
@@ -10,13 +12,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
-from lakelet.autoloader.formats.csv.rules import CsvRules
-from lakelet.autoloader.formats.csv.split import BLANKS
-from lakelet.autoloader.formats.values import as_float, decimal_of
-from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
-from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.autoloader.formats.csv.rules import BLANKS, CsvRules
+from lakelet.autoloader.text_values import (
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    as_float,
+    compile_pattern,
+    date_days,
+    decimal_of,
+    timestamp_column,
+    timestamp_micros,
+    timestamp_ntz_micros,
+)
 
 Read = Callable[[str], Any]
 BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -37,11 +51,11 @@ def reader_of(data_type: Any, rules: CsvRules) -> Read:
     """The function from a text to a value for pyarrow; it returns None for a text that does not fit."""
     name = data_type.typeName()
     if name in BITS:
-        return _integer(BITS[name])
+        return _integer_reader(BITS[name])
     if name.startswith("decimal"):
         return lambda text: decimal_of(text.replace(",", ""), data_type.precision, data_type.scale, rounds=rules.rounds)
     if name in ("double", "float"):
-        number = _double(rules)
+        number = _double_reader(rules)
         return number if name == "double" else lambda text: as_float(number(text))
     if name == "boolean":
         return lambda text: {"true": True, "false": False}.get(text.lower())
@@ -52,7 +66,7 @@ def reader_of(data_type: Any, rules: CsvRules) -> Read:
     return str.encode if name == "binary" else str
 
 
-def _integer(bits: int) -> Read:
+def _integer_reader(bits: int) -> Read:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def read(text: str) -> int | None:
@@ -64,7 +78,7 @@ def _integer(bits: int) -> Read:
     return read
 
 
-def _double(rules: CsvRules) -> Read:
+def _double_reader(rules: CsvRules) -> Read:
     named = {"NaN": math.nan, "+NaN": math.nan, "-NaN": math.nan}
     named |= {"Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
     named |= {rules.nan: math.nan, rules.infinity: math.inf, rules.minus_infinity: -math.inf}
@@ -86,7 +100,7 @@ def date_reader(rules: CsvRules) -> Read:
 
 
 def inferred_date_reader(rules: CsvRules) -> Read:
-    """As `date_reader`, for texts whose type is to be found: without a pattern only yyyy-MM-dd is a date."""
+    """As `date_reader`, for inference: without a pattern only yyyy-MM-dd is a date."""
     return _strict_date if rules.date_format is None else date_reader(rules)
 
 
@@ -106,3 +120,102 @@ def ntz_reader(rules: CsvRules) -> Read:
     if rules.ntz_format is not None:
         return compile_pattern(rules.ntz_format, rules.zone, TIMESTAMP_NTZ)
     return timestamp_ntz_micros
+
+
+_PLAIN_INTEGER = r"^-?\d{1,18}$"
+_PLAIN_DOUBLE = r"^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?$"
+
+
+class ColumnReader:
+    """One column of a schema."""
+
+    def __init__(self, data_type: Any, arrow: Any, rules: CsvRules) -> None:
+        self._name, self._arrow, self._rules, self._type = data_type.typeName(), arrow, rules, data_type
+        self._read = lru_cache(maxsize=65536)(reader_of(data_type, rules))
+
+    def convert(self, texts: Any) -> tuple[Any, Any | None]:
+        """(typed array, mask of texts that may not fit; None when all fit)."""
+        name = self._name
+        if name in TEXTS:
+            return texts, None
+        if name in BITS:
+            return self._integer_column(texts)
+        if name.startswith("decimal"):
+            whole, scale = self._type.precision - self._type.scale, self._type.scale
+            return self._number_column(
+                texts, rf"^-?\d{{1,{max(whole, 1)}}}(?:\.\d{{0,{scale}}})?$" if whole else rf"^-?0?\.\d{{0,{scale}}}$"
+            )
+        if name in ("double", "float"):
+            found, bad = self._number_column(texts, _PLAIN_DOUBLE)
+            return found, _either_mask(bad, _infinite_mask(found))
+        if name == "binary":
+            return pc.cast(texts, self._arrow), None
+        if name == "boolean" and (pc.min(pc.binary_length(texts)).as_py() or 4) < 4:
+            return self._column_by_distinct_texts(texts)  # pyarrow takes 0 and 1 too
+        if name == "timestamp" and self._rules.timestamp_format is None:
+            return self._timestamp_column(texts)
+        plain = name == "boolean" or (name == "date" and self._rules.date_format in (None, "yyyy-MM-dd"))
+        try:
+            return (pc.cast(texts, self._arrow), None) if plain else self._column_by_distinct_texts(texts)
+        except pa.ArrowInvalid:
+            return self._column_by_distinct_texts(texts)
+
+    def _integer_column(self, texts: Any) -> tuple[Any, Any | None]:
+        if not _has_x(texts):  # pyarrow takes hexadecimal numbers too
+            try:
+                return pc.cast(texts, self._arrow), None
+            except pa.ArrowInvalid:
+                pass
+        fits = pc.match_substring_regex(texts, _PLAIN_INTEGER)
+        numbers = pc.cast(_only_where(texts, fits), pa.int64())
+        bits = BITS[self._name]
+        inside = pc.and_(pc.greater_equal(numbers, -(1 << (bits - 1))), pc.less_equal(numbers, (1 << (bits - 1)) - 1))
+        inside = pc.fill_null(inside, False)
+        typed = pc.cast(pc.if_else(inside, numbers, pa.scalar(None, pa.int64())), self._arrow)
+        return typed, _misfits(texts, typed)
+
+    def _number_column(self, texts: Any, pattern: str) -> tuple[Any, Any | None]:
+        kind = pa.float64() if self._name == "float" else self._arrow
+        try:
+            return pc.cast(pc.cast(texts, kind), self._arrow, safe=False), None
+        except pa.ArrowInvalid:
+            pass
+        typed = pc.cast(_only_where(texts, pc.match_substring_regex(texts, pattern)), kind)
+        return pc.cast(typed, self._arrow, safe=False), _misfits(texts, typed)
+
+    def _timestamp_column(self, texts: Any) -> tuple[Any, Any | None]:
+        if texts.null_count == len(texts):
+            return pa.nulls(len(texts), self._arrow), None
+        try:
+            return timestamp_column(texts, self._rules.zone)
+        except (OverflowError, pa.ArrowInvalid):
+            return self._column_by_distinct_texts(texts)
+
+    def _column_by_distinct_texts(self, texts: Any) -> tuple[Any, Any | None]:
+        encoded = texts.dictionary_encode()
+        values = pa.array([self._read(text) for text in encoded.dictionary.to_pylist()], self._arrow)
+        typed = values.take(encoded.indices)
+        return typed, _misfits(texts, typed)
+
+
+def _has_x(texts: Any) -> bool:
+    data = texts.buffers()[2]
+    content = b"" if data is None else data.to_pybytes()
+    return b"x" in content or b"X" in content
+
+
+def _only_where(texts: Any, keep: Any) -> Any:
+    return pc.if_else(keep, texts, pa.scalar(None, pa.string()))
+
+
+def _misfits(texts: Any, typed: Any) -> Any | None:
+    return pc.and_(pc.is_valid(texts), pc.is_null(typed)) if typed.null_count != texts.null_count else None
+
+
+def _infinite_mask(numbers: Any) -> Any | None:
+    finite = pc.fill_null(pc.is_finite(numbers), True)
+    return None if pc.all(finite).as_py() in (True, None) else pc.invert(finite)
+
+
+def _either_mask(a: Any | None, b: Any | None) -> Any | None:
+    return b if a is None else a if b is None else pc.or_(a, b)

@@ -12,11 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.autoloader.formats.base import UnknownFields
 from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, JsonRow, RowReader, RowRules, UnknownMembers
+from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules
 from lakelet.autoloader.formats.json.values import DatetimeFormats
-from lakelet.autoloader.formats.lines import has_lone_cr
-from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_column, timestamp_column
+from lakelet.autoloader.formats.text_blocks import has_lone_cr
+from lakelet.autoloader.spec import IGNORE, RAISE
+from lakelet.autoloader.text_values import ARROW_TIMESTAMP, date_column, parsed_column, timestamp_column
 
 _NESTED = re.compile(rb'":\s*[\[{]')
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
@@ -33,14 +35,6 @@ class BlockRows:
 
     columns: list[Any] | None
     rows: list[tuple[int, JsonRow]]
-
-
-class UnknownInLine(Exception):
-    """`UnknownMembers` with the line index inside the block."""
-
-    def __init__(self, blob: str, line: int, wider: bool = False) -> None:
-        super().__init__(blob, line, wider)
-        self.blob, self.line, self.wider = blob, line, wider
 
 
 class BlockReader:
@@ -72,7 +66,7 @@ class BlockReader:
         self._arrow = [arrow for _, _, arrow in fields]
 
     def read(self, block: bytes) -> BlockRows:
-        """Convert a block of whole lines. Raises UnknownInLine at the first unknown field where the rules say so."""
+        """Convert a block of whole lines. Raises UnknownFields at the first unknown field where the rules say so."""
         if self._parser is None or (self._rules.typing.all_text and _is_nested(block)):
             return BlockRows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
         block, torn = _without_torn(block) if self._rules.cr_ends_line and has_lone_cr(block) else (block, [])
@@ -80,7 +74,7 @@ class BlockReader:
         dirty = sorted(parsed.dirty + torn)
         # first, so that an unknown field is found before work is done that is thrown away
         rows = self.convert(dirty) if self._rules.unknown == RAISE else None
-        columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table, block)
+        columns, misfits = (None, None) if parsed.table is None else self._typed_columns(parsed.table, block)
         if columns is not None and misfits is not None:
             keep = pc.invert(misfits)
             columns = [column.filter(keep) for column in columns]
@@ -96,13 +90,13 @@ class BlockReader:
         return self._rules
 
     def convert(self, lines: Dirty) -> list[tuple[int, JsonRow]]:
-        """The rows of single records, each with its number. Raises UnknownInLine."""
+        """The rows of single records, each with its number. Raises UnknownFields with the number."""
         rows: list[tuple[int, JsonRow]] = []
         for number, line in lines:
             try:
                 rows.extend((number, row) for row in self._row_reader.rows(line))
-            except UnknownMembers as error:
-                raise UnknownInLine(error.blob, number, error.wider) from None
+            except UnknownFields as error:
+                raise error.at(number) from None
         return rows
 
     def of_codec(self, codec: str | None) -> BlockReader:
@@ -117,7 +111,7 @@ class BlockReader:
         """Columns of rows that were converted one by one."""
         return [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
 
-    def _finish(self, table: Any, block: bytes) -> tuple[list[Any], Any | None]:
+    def _typed_columns(self, table: Any, block: bytes) -> tuple[list[Any], Any | None]:
         columns: list[Any] = []
         misfits: Any | None = None
         for name, kind, arrow in self._fields:
@@ -125,7 +119,7 @@ class BlockReader:
             array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             array, bad = _convert_array(array, name, kind, arrow, self._rules.datetime_formats, block)
             columns.append(array)
-            misfits = _either(misfits, bad)
+            misfits = _either_mask(misfits, bad)
         return columns, misfits
 
 
@@ -173,29 +167,29 @@ def _has_moment(kind: Any) -> bool:
 
 
 def _convert_array(array: Any, key: str, kind: Any, arrow: Any, datetime_formats: DatetimeFormats, block: bytes) -> tuple[Any, Any | None]:
-    """Return a parsed array in its final type, and the mask of rows to look at again: what is no date or timestamp, or may be a number."""
+    """Return a parsed array in its final type, and the mask of rows to read singly: what is no date or timestamp, or may be a number."""
     if not _has_moment(kind):
         return array, None
     if kind.typeName() in _MOMENTS:
-        moments, bad = _moments(array, kind.typeName(), datetime_formats)
-        numbers = _numbers(array, key, block) if _takes_digits(array, kind.typeName(), datetime_formats) else None
-        return moments, _either(bad, numbers)
+        moments, bad = _moment_column(array, kind.typeName(), datetime_formats)
+        numbers = _numbers_among_texts(array, key, block) if _takes_digits(array, kind.typeName(), datetime_formats) else None
+        return moments, _either_mask(bad, numbers)
     children: list[Any] = []
     misfits: Any | None = None
     for i, field in enumerate(kind.fields):
         child, bad = _convert_array(array.field(i), field.name, field.dataType, arrow.field(i).type, datetime_formats, block)
         children.append(child)
-        misfits = _either(misfits, bad)
+        misfits = _either_mask(misfits, bad)
     mask = pc.is_null(array) if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=[arrow.field(i) for i in range(arrow.num_fields)], mask=mask), misfits
 
 
-def _moments(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
+def _moment_column(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
     """Texts as timestamps or dates, and the mask of those that are none."""
     if name == "timestamp":
         if datetime_formats.timestamp is None:
             return timestamp_column(array, datetime_formats.zone)
-        return parsed_column(array, lru_cache(maxsize=65536)(datetime_formats.timestamps()), pa.int64(), TIMESTAMP)
+        return parsed_column(array, lru_cache(maxsize=65536)(datetime_formats.timestamps()), pa.int64(), ARROW_TIMESTAMP)
     if datetime_formats.date is None:
         return date_column(array)
     return parsed_column(array, datetime_formats.dates(), pa.int32(), pa.date32())
@@ -210,7 +204,7 @@ def _takes_digits(array: Any, name: str, datetime_formats: DatetimeFormats) -> b
     return shortest is not None and shortest <= _LONGEST_YEAR
 
 
-def _numbers(array: Any, key: str, block: bytes) -> Any | None:
+def _numbers_among_texts(array: Any, key: str, block: bytes) -> Any | None:
     """The mask of texts that look like numbers, where the block has a number behind this key: pyarrow makes `2024` the text of a year."""
     numbers = pc.fill_null(pc.match_substring_regex(array, _NUMBER), False)
     if not pc.any(numbers).as_py():
@@ -219,6 +213,6 @@ def _numbers(array: Any, key: str, block: bytes) -> Any | None:
     return numbers if b"\\u" in block or re.search(key_in_block + rb"\s*:\s*[-\d]", block) else None
 
 
-def _either(one: Any | None, other: Any | None) -> Any | None:
+def _either_mask(one: Any | None, other: Any | None) -> Any | None:
     """A mask of what is in one of two masks; None stands for an empty one."""
     return (one if other is None else other) if one is None or other is None else pc.or_(one, other)

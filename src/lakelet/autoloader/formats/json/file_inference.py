@@ -12,8 +12,8 @@ from lakelet.autoloader.formats.json.inference import (
     Array,
     Struct,
     Type,
-    Typing,
-    Uncertain,
+    TypeRules,
+    UncertainType,
     finish,
     fold_spellings,
     from_arrow,
@@ -22,11 +22,11 @@ from lakelet.autoloader.formats.json.inference import (
     type_of,
 )
 from lakelet.autoloader.formats.json.parse import BlockParser
-from lakelet.autoloader.formats.json.records import RecordLayout, document, separated
+from lakelet.autoloader.formats.json.records import RecordLayout, document_records, separated_records
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
 from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, objects_of, records_of
-from lakelet.autoloader.formats.lines import has_lone_cr, read_blocks
-from lakelet.autoloader.types.growth import grow
+from lakelet.autoloader.formats.text_blocks import has_lone_cr, read_blocks
+from lakelet.autoloader.schema_growth import grow
 
 
 class RecordInference:
@@ -55,7 +55,7 @@ class RecordInference:
         """The finished Spark schema of everything collected; without columns when there was nothing."""
         kind = self._found
         if self._typing.all_text and isinstance(kind, Struct):
-            names = fold_spellings((name, STRING) for name, inner in kind.fields.items() if name and self._counts(inner))
+            names = fold_spellings((name, STRING) for name, inner in kind.fields.items() if name and self._has_content(inner))
             found = to_spark(Struct(dict.fromkeys(sorted(names), STRING)))
         else:
             found = schema_of(self._found, self._typing)
@@ -73,7 +73,7 @@ class RecordInference:
             self.add_lines(block.split(b"\n"))
             return
         for kind in kinds:
-            self._add(kind if kind is not None else Struct())
+            self._add_type(kind if kind is not None else Struct())
         self.add_lines(lines)
 
     def add_lines(self, lines: Iterable[bytes]) -> None:
@@ -83,18 +83,18 @@ class RecordInference:
 
     def add_line(self, line: bytes) -> None:
         """Take in the text of one record, line ends inside included."""
-        for record in self._records(line):
+        for record in self._records_of_line(line):
             part = record if self._prune is None else self._prune(record)
             kind = type_of(part, self._typing)
             if isinstance(kind, Struct):
-                self._add(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
+                self._add_type(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
             if self._rules.widens and self._wide is not None:
                 self._wide = widened(self._wide, part, self._rules)
 
-    def _counts(self, kind: Type) -> bool:
+    def _has_content(self, kind: Type) -> bool:
         return not self._typing.drop_all_null or finish(kind, self._typing) is not None
 
-    def _add(self, kind: Type) -> None:
+    def _add_type(self, kind: Type) -> None:
         self._found = merge(self._found, kind)
 
     def _from_table(self, table: Any | None) -> Type | None:
@@ -102,7 +102,7 @@ class RecordInference:
             return None
         try:
             kind = Struct({name: self._column_type(table.column(name)) for name in table.column_names})
-        except Uncertain:
+        except UncertainType:
             return None
         return kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive)
 
@@ -110,11 +110,11 @@ class RecordInference:
         array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         return from_arrow(array, self._typing)
 
-    def _records(self, line: bytes) -> list[Obj]:
+    def _records_of_line(self, line: bytes) -> list[Obj]:
         if not line.strip():
             return []
         if self._rules.cr_ends_line and b"\r" in line.strip(b"\r"):
-            return [record for part in line.split(b"\r") for record in self._records(part)]
+            return [record for part in line.split(b"\r") for record in self._records_of_line(part)]
         try:
             node, _ = first_value(readable_start(line)[0], self._rules.syntax)
             return list(objects_of(node) if self._known is None else records_of(node))
@@ -138,7 +138,7 @@ class FileInference(RecordInference):
     def add_file(self, path: str) -> None:
         """Take in the records of one file."""
         if self._layout.multi_line:
-            for record in document(self._files, path, self._layout, self._rules.syntax):
+            for record in document_records(self._files, path, self._layout, self._rules.syntax):
                 self.add_line(record.text)
         elif not self._layout.is_lines:
             self._add_separated(path, self._layout)
@@ -150,11 +150,11 @@ class FileInference(RecordInference):
                 self.add_block(block)
 
     def _add_separated(self, path: str, layout: RecordLayout) -> None:
-        for lines in separated(self._files, path, layout):
+        for lines in separated_records(self._files, path, layout):
             self.add_lines(lines)
 
 
-def schema_of(found: Type, typing: Typing) -> Any:
+def schema_of(found: Type, typing: TypeRules) -> Any:
     """The finished Spark schema of the type of records; without columns where they have none."""
     kind = finish(found, typing)
     return to_spark(kind if kind is not None else Struct())

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
-from lakelet.autoloader.formats.charsets import charset
 from lakelet.autoloader.formats.json.blocks import BlockReader
 from lakelet.autoloader.formats.json.file_inference import FileInference
-from lakelet.autoloader.formats.json.inference import Typing
-from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader
+from lakelet.autoloader.formats.json.inference import TypeRules
+from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader, JsonVariantReader
 from lakelet.autoloader.formats.json.records import RecordLayout
 from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import BrokenText, Syntax, first_value, records_of
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
-from lakelet.autoloader.formats.json.variant import JsonVariantReader
-from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, text, word
+from lakelet.autoloader.formats.options import DATE_PATTERNS, LOCALE, encoding, flag, line_separator, text, word
 from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 from lakelet.base.errors import LakeletError
 
@@ -31,20 +29,37 @@ if TYPE_CHECKING:
 _KEY = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 
 
-def _separator(value: str) -> str:
-    if not value:
-        raise ValueError("must not be empty")
-    return value
+class JsonReader(FormatReader):
+    """Reads by the layout and the columns that the options ask for."""
+
+    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
+        super().__init__(spec, fields, files, ignored)
+        rules, layout = rules_of(spec, ignored), layout_of(spec)
+        variant = spec.format_options["singlevariantcolumn"]
+        self._inner: JsonVariantReader | JsonDocumentReader | JsonLinesReader
+        if variant and variant not in [name for name, _, _ in self.fields]:
+            what = f"singleVariantColumn {variant} is not a column of the given schema"
+            raise LakeletError("CF_INCONSISTENT_OPTIONS", what, todo=f"Declare it ({variant} VARIANT), or leave the schema out.")
+        if variant:
+            self._inner = JsonVariantReader(files, self.fields, rules, layout, variant, spec.corrupt_column)
+        elif layout.is_lines:
+            self._inner = JsonLinesReader(files, self.fields, rules, layout, spec.corrupt_column)
+        else:
+            self._inner = JsonDocumentReader(files, BlockReader(self.fields, rules, spec.corrupt_column), layout)
+
+    def chunks(self, part: FilePart) -> Iterator[Chunk]:
+        return self._inner.chunks(part)
 
 
 class JsonFormat(Format):
     """`cloudFiles.format` json."""
 
     name = "json"
+    reader_class = JsonReader
     conditions = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
 
     def unit(self, options: Mapping[str, Any]) -> str:
-        return "record" if options.get("multiline") else "line"
+        return "record" if options["multiline"] else "line"
 
     options = (
         flag("allowBackslashEscapingAnyCharacter", False),
@@ -54,28 +69,19 @@ class JsonFormat(Format):
         flag("allowSingleQuotes", True),
         flag("allowUnquotedControlChars", False),
         flag("allowUnquotedFieldNames", False),
-        date_pattern("dateFormat"),
         flag("dropFieldIfAllNull", False),
-        Option("encoding", charset),
-        Option("charset", charset),
+        encoding(None),
         flag("inferTimestamp", False),
-        Option("lineSep", _separator),
+        line_separator(),
         LOCALE,
         flag("multiLine", False),
-        Option("prefersDecimal", flag("", False).read),
+        flag("prefersDecimal", None),
         flag("primitivesAsString", False),
         text("singleVariantColumn"),
-        date_pattern("timestampFormat"),
-        date_pattern("timestampNTZFormat"),
+        *DATE_PATTERNS,
         word("nestedText", "source", ("source", "compact")),
         flag("rescueBrokenLines", True),
     )
-
-    def check(self, options: Mapping[str, Any]) -> str | None:
-        encoding, charset_ = options["encoding"], options["charset"]
-        if encoding is not None and charset_ is not None and encoding != charset_:
-            return f"encoding {encoding} and charset {charset_} are two names of one option"
-        return None
 
     def splittable(self, spec: ReaderSpec, path: str) -> bool:
         return layout_of(spec).splittable(path)
@@ -101,72 +107,47 @@ class JsonFormat(Format):
         found: StructType = inference.result()
         return found
 
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return JsonReader(spec, fields, files, ignored)
-
-
-class JsonReader(FormatReader):
-    """Reads by the layout and the columns that the options ask for."""
-
-    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
-        super().__init__(spec, fields, files, ignored)
-        rules, layout = rules_of(spec, ignored), layout_of(spec)
-        variant = spec.format_options.get("singlevariantcolumn")
-        self._inner: JsonVariantReader | JsonDocumentReader | JsonLinesReader
-        if variant and variant not in [name for name, _, _ in self.fields]:
-            what = f"singleVariantColumn {variant} is not a column of the given schema"
-            raise LakeletError("CF_INCONSISTENT_OPTIONS", what, todo=f"Declare it ({variant} VARIANT), or leave the schema out.")
-        if variant:
-            self._inner = JsonVariantReader(files, self.fields, rules, layout, variant, spec.corrupt_column)
-        elif layout.is_lines:
-            self._inner = JsonLinesReader(files, self.fields, rules, layout, spec.corrupt_column)
-        else:
-            self._inner = JsonDocumentReader(files, BlockReader(self.fields, rules, spec.corrupt_column), layout)
-
-    def chunks(self, part: FilePart) -> Iterator[Chunk]:
-        return self._inner.chunks(part)
-
 
 def layout_of(spec: ReaderSpec) -> RecordLayout:
     """How the files of a source are cut into records."""
     options = spec.format_options
-    return RecordLayout(bool(options.get("multiline")), options.get("encoding") or options.get("charset"), options.get("linesep"))
+    return RecordLayout(options["multiline"], options["encoding"], options["linesep"])
 
 
 def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:
     """Return the row rules of a source."""
     options = spec.format_options
     datetimes = DatetimeFormats.of(spec.time_zone, options)
-    typing = Typing(
+    typing = TypeRules(
         all_text=not spec.infer_types,
-        primitives_as_string=bool(options.get("primitivesasstring")),
-        prefers_decimal=bool(options.get("prefersdecimal")) or spec.widens,
-        decimal_texts=bool(options.get("prefersdecimal")),
-        timestamps=datetimes.timestamps() if options.get("infertimestamp") else None,
+        primitives_as_string=options["primitivesasstring"],
+        prefers_decimal=bool(options["prefersdecimal"]) or spec.widens,
+        decimal_texts=bool(options["prefersdecimal"]),
+        timestamps=datetimes.timestamps() if options["infertimestamp"] else None,
         local_timestamps=datetimes.local_timestamps() if spec.is_on(LOCAL_TIMESTAMPS) else None,
-        drop_all_null=bool(options.get("dropfieldifallnull")),
+        drop_all_null=options["dropfieldifallnull"],
     )
     return RowRules.of(
         spec,
         ignored,
         typing=typing,
         syntax=_syntax(options),
-        source_text=options.get("nestedtext", "source") == "source",
-        rescue_broken=options.get("rescuebrokenlines", True),
-        codec=options.get("encoding") or options.get("charset") or "utf-8",
-        cr_ends_line=options.get("linesep") is None and not options.get("multiline"),
+        source_text=options["nestedtext"] == "source",
+        rescue_broken=options["rescuebrokenlines"],
+        codec=options["encoding"] or "utf-8",
+        cr_ends_line=options["linesep"] is None and not options["multiline"],
     )
 
 
 def _syntax(options: Mapping[str, Any]) -> Syntax:
     return Syntax(
-        backslash_any=options.get("allowbackslashescapinganycharacter", False),
-        comments=options.get("allowcomments", False),
-        non_numeric=options.get("allownonnumericnumbers", True),
-        leading_zeros=options.get("allownumericleadingzeros", False),
-        single_quotes=options.get("allowsinglequotes", True),
-        control_chars=options.get("allowunquotedcontrolchars", False),
-        bare_names=options.get("allowunquotedfieldnames", False),
+        backslash_any=options["allowbackslashescapinganycharacter"],
+        comments=options["allowcomments"],
+        non_numeric=options["allownonnumericnumbers"],
+        leading_zeros=options["allownumericleadingzeros"],
+        single_quotes=options["allowsinglequotes"],
+        control_chars=options["allowunquotedcontrolchars"],
+        bare_names=options["allowunquotedfieldnames"],
     )
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.json.text import Node, Num, Obj
 
-NULL, BOOLEAN, BIGINT, DOUBLE, STRING = "null", "boolean", "bigint", "double", "string"
+NULL, BOOLEAN, INT, BIGINT, DOUBLE, STRING = "null", "boolean", "int", "bigint", "double", "string"  # INT: of CSV only
 TIMESTAMP, TIMESTAMP_NTZ, DATE = "timestamp", "timestamp_ntz", "date"
 DEEPEST = 62  # levels of nesting that become types; Arrow's messages between Python and the JVM take no more than 64
 
@@ -51,7 +51,7 @@ _LONG_AS_DECIMAL = Decimal_(20, 0)
 
 
 @dataclass(frozen=True)
-class Typing:
+class TypeRules:
     """How values get their types.
 
     all_text: every top-level column is STRING (no `inferColumnTypes`).
@@ -72,10 +72,10 @@ class Typing:
     drop_all_null: bool = False
 
 
-_DEFAULT = Typing()
+_DEFAULT = TypeRules()
 
 
-def type_of(node: Node, typing: Typing = _DEFAULT, depth: int = 0) -> Type:
+def type_of(node: Node, typing: TypeRules = _DEFAULT, depth: int = 0) -> Type:
     """Type of one value. An empty text counts as NULL, as in Spark. What is nested more than `DEEPEST` levels deep stays JSON text."""
     if node is None or (type(node) is str and not node):
         return NULL
@@ -100,7 +100,7 @@ def type_of(node: Node, typing: Typing = _DEFAULT, depth: int = 0) -> Type:
     return Array(element)
 
 
-def _text_type(text: str, typing: Typing) -> Type:
+def _text_type(text: str, typing: TypeRules) -> Type:
     number = _decimal_text(text) if typing.decimal_texts else None
     if number is not None:
         return number
@@ -172,7 +172,7 @@ def _merge_numbers(a: Type, b: Type) -> Type:
     return DOUBLE if numbers else STRING
 
 
-def finish(kind: Type, typing: Typing = _DEFAULT) -> Type | None:
+def finish(kind: Type, typing: TypeRules = _DEFAULT) -> Type | None:
     """The stored form of a type: NULL becomes STRING, content-free structs vanish (None), spellings are folded, fields sorted by name."""
     if kind == NULL:
         return None if typing.drop_all_null else STRING
@@ -197,7 +197,7 @@ def fold_spellings(fields: Iterable[tuple[str, Type]]) -> dict[str, Type]:
     return folded
 
 
-def is_column(name: str, value: Node, typing: Typing = _DEFAULT) -> bool:
+def is_column(name: str, value: Node, typing: TypeRules = _DEFAULT) -> bool:
     """Whether an unknown field of this value would become a column (FS-7: `{}` alone does not, nor a field without a name)."""
     if not name:
         return False
@@ -214,22 +214,22 @@ def to_spark(kind: Type) -> Any:
         return t.ArrayType(to_spark(kind.element), True)
     if isinstance(kind, Decimal_):
         return t.DecimalType(kind.precision, kind.scale)
-    plain = {BOOLEAN: t.BooleanType, BIGINT: t.LongType, DOUBLE: t.DoubleType, STRING: t.StringType}
+    plain = {BOOLEAN: t.BooleanType, INT: t.IntegerType, BIGINT: t.LongType, DOUBLE: t.DoubleType, STRING: t.StringType}
     plain |= {TIMESTAMP: t.TimestampType, TIMESTAMP_NTZ: t.TimestampNTZType, DATE: t.DateType}
     return plain[kind]()
 
 
-class Uncertain(Exception):
-    """Arrow's inference lost what is needed to know Spark's type: the block has to be inferred record by record."""
+class UncertainType(Exception):
+    """Arrow's inference does not keep what decides about Spark's type: the block has to be inferred record by record."""
 
 
-def from_arrow(column: Any, typing: Typing = _DEFAULT, depth: int = 1) -> Type:
+def from_arrow(column: Any, typing: TypeRules = _DEFAULT, depth: int = 1) -> Type:
     """Type of an Arrow array that pyarrow's JSON reader inferred. Raises Uncertain where the literal texts are needed to know it."""
     kind = column.type
     if pa.types.is_null(kind):
         return NULL
     if depth >= DEEPEST and pa.types.is_nested(kind):
-        raise Uncertain
+        raise UncertainType
     if pa.types.is_struct(kind):
         return Struct({kind.field(i).name: from_arrow(column.field(i), typing, depth + 1) for i in range(kind.num_fields)})
     if pa.types.is_list(kind):
@@ -239,14 +239,14 @@ def from_arrow(column: Any, typing: Typing = _DEFAULT, depth: int = 1) -> Type:
     is_datetime = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
     needs_literal = (is_datetime or pa.types.is_string(kind)) and (typing.timestamps is not None or typing.decimal_texts)
     if needs_literal or (typing.prefers_decimal and pa.types.is_floating(kind)):
-        raise Uncertain
+        raise UncertainType
     if typing.primitives_as_string and not pa.types.is_string(kind):
         return STRING
     if pa.types.is_string(kind):
         return STRING if (pc.max(pc.binary_length(column)).as_py() or 0) > 0 else NULL
     if pa.types.is_floating(kind):
         if (pc.max(pc.abs(column)).as_py() or 0) >= float(1 << 63):
-            raise Uncertain
+            raise UncertainType
         return DOUBLE
     if pa.types.is_integer(kind):
         return BIGINT
@@ -254,4 +254,4 @@ def from_arrow(column: Any, typing: Typing = _DEFAULT, depth: int = 1) -> Type:
         return BOOLEAN
     if is_datetime:
         return STRING  # pyarrow guesses dates and times from texts; Spark does not unless `inferTimestamp` is set
-    raise Uncertain
+    raise UncertainType

@@ -2,9 +2,9 @@
 
 The traps of that parser, and how each is met:
 - it takes several records per line, and records that span lines: every line must begin with `{` and end with `}`, and the number of
-  records must equal the number of lines (between `}` and `{` no record can go on, so both together mean one record per line);
+  records must equal the number of lines. Between `}` and `{` no record can go on, so both together mean one record per line;
 - it takes `Inf`, `-Inf` and `-NaN`, which are no JSON, for numbers: lines that may hold them are taken out;
-- it does not check UTF-8, stops at a NUL byte, and does not survive thousands of levels of nesting: all are looked for first;
+- it does not check UTF-8, stops at a NUL byte, and does not survive thousands of levels of nesting: all are searched first;
 - it fails on a whole block for one bad line, but names the row: that line is taken out and the rest is read again;
 - fields that the schema does not name appear as extra columns: the lines that hold them are taken out;
 - it refuses numbers and booleans in a text column: once a block shows such values under a name that is a text column wherever the schema
@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
-from lakelet.autoloader.formats.values import is_utf8
+from lakelet.autoloader.text_values import is_utf8
 
 _SPACE = b" \t\r\n"
 _ROW = re.compile(r" in row (\d+)$")
@@ -84,10 +84,10 @@ class BlockParser:
             return ParsedBlock(None, None, list, [])
         count = data.count(b"\n") + 1
         if not _well_shaped(data, count) or not _is_harmless(data):
-            return self._search(block)
-        found = self._learning(data, count)
+            return self._search_dirty_lines(block)
+        found = self._parse_and_learn(data, count)
         if found is None:
-            return self._search(block)
+            return self._search_dirty_lines(block)
         table, out = found
         if not out:
             return ParsedBlock(table, None, lambda: data.split(b"\n"), [])
@@ -97,37 +97,37 @@ class BlockParser:
         numbers = [first + i for i in range(count) if i not in taken]
         return ParsedBlock(table, numbers, lambda: [lines[i - first] for i in numbers], [(first + i, lines[i]) for i in out])
 
-    def _learning(self, data: bytes, count: int) -> tuple[Any, list[int]] | None:
+    def _parse_and_learn(self, data: bytes, count: int) -> tuple[Any, list[int]] | None:
         """The table of `data` without the lines that match what was learned, and those lines' indexes. None: not readable this way.
 
-        What a failure teaches (a name with a kind of value that does not fit) stays known for the following blocks, so that a drift that
-        goes on costs one search in the text, not one failed parse per line.
+        What a failure teaches (a name with a kind of value that does not fit) stays known for the following blocks. So a drift that goes on
+        costs one search in the text, not one failed parse per line.
         """
         for _ in range(_MOST_LESSONS):
             rest, out = self._without_suspects(data)
             if len(out) > count // 2:
                 return None
             try:
-                table = self._read(pa.py_buffer(self._quote(rest)))
+                table = self._read_by_arrow(pa.py_buffer(self._with_quoted_values(rest)))
             except pa.ArrowInvalid as error:
-                if not self._learn(str(error)):
+                if not self._learn_from_failure(str(error)):
                     return None
                 continue
-            names = self._unexpected(table)
+            names = self._unexpected_names(table)
             if not names:
                 return (table, out) if len(table) == count - len(out) else None
-            if not all(self._suspect(name, "any") for name in sorted(names)):
+            if not all(self._add_suspect(name, "any") for name in sorted(names)):
                 return None
         return None
 
-    def _learn(self, message: str) -> bool:
+    def _learn_from_failure(self, message: str) -> bool:
         """Whether a failure teaches something new."""
         found = _CHANGED.search(message)
         if found is None:
             return self._learn_number(message)
         name, before, after = found.groups()
         if before != "string" or after not in ("number", "boolean") or name not in self._text_names:
-            return self._suspect(name, after)
+            return self._add_suspect(name, after)
         if name in self._quoted_names:
             return False
         self._quoted_names.append(name)
@@ -142,10 +142,10 @@ class BlockParser:
             return False
         kind = "fraction" if re.search("[.eE]", found[2]) else "long" if found[1] == "int32" else ""
         names = self._names_by_type.get(found[1], ()) if kind else ()
-        new = [self._suspect(name, kind) for name in sorted(names)]
+        new = [self._add_suspect(name, kind) for name in sorted(names)]
         return any(new)
 
-    def _suspect(self, name: str, kind: str) -> bool:
+    def _add_suspect(self, name: str, kind: str) -> bool:
         """From now on lines in which `name` has a value of this kind are taken out; False when that was known already, or too much is."""
         if (name, kind) in self._suspect_names or len(self._suspect_names) >= _MOST_SUSPECTS:
             return False
@@ -153,7 +153,7 @@ class BlockParser:
         self._suspects = None
         return True
 
-    def _pattern(self) -> re.Pattern[bytes]:
+    def _suspect_pattern(self) -> re.Pattern[bytes]:
         by_kind: dict[str, list[bytes]] = {}
         for known, its_kind in self._suspect_names:
             by_kind.setdefault(its_kind, []).append(_in_json(known))
@@ -164,7 +164,7 @@ class BlockParser:
         if not self._suspect_names:
             return data, []
         if self._suspects is None:
-            self._suspects = self._pattern()
+            self._suspects = self._suspect_pattern()
         out: list[int] = []
         kept: list[bytes] = []
         number = at = 0  # line that begins at `at`
@@ -179,7 +179,7 @@ class BlockParser:
             return data, []
         return b"".join([*kept, data[at:]]), out
 
-    def _quote(self, data: bytes) -> bytes:
+    def _with_quoted_values(self, data: bytes) -> bytes:
         return data if self._quoted is None else self._quoted.sub(rb'"\1":"\2"', data)
 
     def pieces(self, block: bytes) -> tuple[list[Any], list[bytes]]:
@@ -188,24 +188,24 @@ class BlockParser:
         count = data.count(b"\n") + 1
         if data and _well_shaped(data, count) and _is_harmless(data):
             try:
-                table = self._read(pa.py_buffer(data))
+                table = self._read_by_arrow(pa.py_buffer(data))
             except pa.ArrowInvalid:
                 table = None
             if table is not None and len(table) == count:
                 return [table], []
         lines = block.split(b"\n")
         clean, dirty = _by_shape(lines)
-        tables, rest = self._pieces([lines[i] for i in clean])
+        tables, rest = self._tables_and_lines([lines[i] for i in clean])
         return tables, [lines[i] for i in dirty] + rest
 
-    def _pieces(self, lines: list[bytes]) -> tuple[list[Any], list[bytes]]:
+    def _tables_and_lines(self, lines: list[bytes]) -> tuple[list[Any], list[bytes]]:
         tables: list[Any] = []
         failed: list[bytes] = []
         at, budget = 0, max(8, len(lines) // 8)
         while at < len(lines):
             end = len(lines)
             try:
-                tables.append(self._counted(lines, at, end))
+                tables.append(self._table_of_count(lines, at, end))
                 break
             except pa.ArrowInvalid as error:
                 row = _ROW.search(str(error))
@@ -214,36 +214,36 @@ class BlockParser:
                 return tables, failed + lines[at:]
             try:
                 if end > at:
-                    tables.append(self._counted(lines, at, end))
+                    tables.append(self._table_of_count(lines, at, end))
             except pa.ArrowInvalid:
                 failed += lines[at:end]
             failed.append(lines[end])
             at = end + 1
         return tables, failed
 
-    def _counted(self, lines: list[bytes], at: int, end: int) -> Any:
-        table = self._read(pa.py_buffer(b"\n".join(lines[at:end])))
+    def _table_of_count(self, lines: list[bytes], at: int, end: int) -> Any:
+        table = self._read_by_arrow(pa.py_buffer(b"\n".join(lines[at:end])))
         if len(table) != end - at:
             raise pa.ArrowInvalid("lines and records differ in number")
         return table
 
-    def _read(self, data: Any) -> Any:
+    def _read_by_arrow(self, data: Any) -> Any:
         options = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
         return pj.read_json(pa.BufferReader(data), read_options=options, parse_options=self._options)
 
-    def _unexpected(self, table: Any) -> set[str]:
+    def _unexpected_names(self, table: Any) -> set[str]:
         """Names of fields, at any depth, that are not in the schema."""
         if self._schema is None or table.schema.equals(self._schema):
             return set()
         found = [field for field in table.schema if field.name not in self._ignored]
         return _extra_names(pa.struct(found), pa.struct(list(self._schema)))
 
-    def _search(self, block: bytes) -> ParsedBlock:
-        """Like `parse`, for blocks in which single lines have to be looked at."""
+    def _search_dirty_lines(self, block: bytes) -> ParsedBlock:
+        """Like `parse`, for blocks in which single lines have to be checked."""
         lines = block.split(b"\n")
         clean, dirty = _by_shape(lines)
         table = None
-        found = self._learning(b"\n".join([lines[i] for i in clean]), len(clean)) if clean else None
+        found = self._parse_and_learn(b"\n".join([lines[i] for i in clean]), len(clean)) if clean else None
         if found is not None:
             table, out = found
             taken = set(out)
@@ -256,7 +256,7 @@ class BlockParser:
 
     def _by_parts(self, lines: list[bytes], clean: list[int], dirty: list[int]) -> tuple[list[int], Any | None]:
         """The last resort: halves of the lines are parsed, and halves of those, until what fails is found or too much was tried."""
-        texts = self._quote(b"\n".join(lines)).split(b"\n")
+        texts = self._with_quoted_values(b"\n".join(lines)).split(b"\n")
         if len(texts) != len(lines):
             dirty.extend(clean)
             return [], None
@@ -266,7 +266,7 @@ class BlockParser:
         while waiting:
             part = waiting.pop()
             budget -= 1
-            if budget < 0 or (failed := self._failure(texts, part)) is None:
+            if budget < 0 or (failed := self._failing_line(texts, part)) is None:
                 (good if budget >= 0 else dirty).extend(part)
             elif failed >= 0:
                 dirty.append(part[failed])
@@ -276,19 +276,19 @@ class BlockParser:
             else:
                 waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
         good.sort()
-        if good and self._failure(texts, good) is not None:
+        if good and self._failing_line(texts, good) is not None:
             dirty.extend(good)
             good = []
-        return good, self._counted([texts[i] for i in good], 0, len(good)) if good else None
+        return good, self._table_of_count([texts[i] for i in good], 0, len(good)) if good else None
 
-    def _failure(self, texts: list[bytes], part: list[int]) -> int | None:
+    def _failing_line(self, texts: list[bytes], part: list[int]) -> int | None:
         """None when the lines parse; the position of the failing one where it is known, else -1."""
         try:
-            table = self._counted([texts[i] for i in part], 0, len(part))
+            table = self._table_of_count([texts[i] for i in part], 0, len(part))
         except pa.ArrowInvalid as error:
             row = _ROW.search(str(error))
             return int(row[1]) if row is not None and int(row[1]) < len(part) else -1
-        return -1 if self._unexpected(table) else None
+        return -1 if self._unexpected_names(table) else None
 
 
 def _well_shaped(data: bytes, count: int) -> bool:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from json.decoder import JSONDecodeError
 from typing import Any
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks, wide_codec
 from lakelet.autoloader.formats.json.text import BrokenText, Scanner, Syntax, parse_prefix
-from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream, splittable
-from lakelet.autoloader.formats.values import is_utf8 as has_utf8
+from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream, splittable
+from lakelet.autoloader.text_values import is_utf8 as has_utf8
 
 _scan: Any = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).scan_once  # type: ignore[attr-defined]
 
@@ -53,7 +52,7 @@ class JsonRecord:
     more: bool = False
 
 
-def separated(files: Files, path: str, layout: RecordLayout) -> Iterator[list[bytes]]:
+def separated_records(files: Files, path: str, layout: RecordLayout) -> Iterator[list[bytes]]:
     """The records of a file that is not read as a document, as UTF-8, many at a time. Raises FAILED_READ_FILE."""
     separator = (layout.separator or "\n").encode()
     waiting: list[bytes] = []
@@ -73,7 +72,7 @@ def separated(files: Files, path: str, layout: RecordLayout) -> Iterator[list[by
     yield b"".join(waiting).split(separator)
 
 
-def document(files: Files, path: str, layout: RecordLayout, syntax: Syntax) -> list[JsonRecord]:
+def document_records(files: Files, path: str, layout: RecordLayout, syntax: Syntax) -> list[JsonRecord]:
     """The records of a file read as a whole (`multiLine`), none of a blank file. Raises FAILED_READ_FILE.
 
     As in Spark, an array that is not valid to its end, or holds anything but objects, is one broken record.
@@ -96,7 +95,7 @@ def records_in(chunks: Iterator[str], syntax: Syntax) -> list[JsonRecord] | None
     if not first:
         return []
     if first == "[":
-        texts = _elements(window)
+        texts = _array_elements(window)
     else:
         value = window.value() if first == "{" else None
         texts = None if value is None else [value]
@@ -108,7 +107,7 @@ def records_in(chunks: Iterator[str], syntax: Syntax) -> list[JsonRecord] | None
     return found
 
 
-def _elements(window: _Window) -> list[bytes] | None:
+def _array_elements(window: _Window) -> list[bytes] | None:
     """The objects of an array; None where it is invalid or holds something else."""
     found: list[bytes] = []
     window.step()
@@ -127,7 +126,7 @@ def _elements(window: _Window) -> list[bytes] | None:
 
 
 class _Window:
-    """The part of a long text that is being looked at."""
+    """The part of a long text that is being parsed."""
 
     def __init__(self, chunks: Iterator[str], syntax: Syntax) -> None:
         self._chunks, self._syntax = chunks, syntax
@@ -141,7 +140,7 @@ class _Window:
             if not half_comment and at < len(self._text):
                 self._at = at
                 return self._text[at]
-            if not self._fill():
+            if not self._take_in_more():
                 self._at = at
                 return self._text[at : at + 1]
 
@@ -152,14 +151,14 @@ class _Window:
     def value(self) -> bytes | None:
         """The text of the value that comes next; None, and nothing passed, when it is not JSON."""
         self.peek()
-        while (end := self._end()) is None:
-            if not self._fill():
+        while (end := self._end_of_value()) is None:
+            if not self._take_in_more():
                 return None
         found = self._text[self._at : end]
         self._at = end
         return found.encode("utf-8", "surrogatepass")
 
-    def _end(self) -> int | None:
+    def _end_of_value(self) -> int | None:
         """Where the value ends; None when that is not known yet, or never."""
         try:
             strict = self._syntax.non_numeric  # the scanner takes NaN always
@@ -173,7 +172,7 @@ class _Window:
                 return None
         return end if self._done or end < len(self._text) else None
 
-    def _fill(self) -> bool:
+    def _take_in_more(self) -> bool:
         """Take in about as much again as is held; False at the end of the text."""
         wanted = len(self._text) - self._at
         parts = [self._text[self._at :]]

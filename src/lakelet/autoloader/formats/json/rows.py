@@ -2,7 +2,7 @@
 
 The vectorised path (`json.blocks`) must give the same rows; it hands every line it is not sure about to this module.
 
-Rules of our own where the spec is silent:
+Lakelet's own rules where the spec is silent:
 - an array keeps the elements that fit (NULL for the others) and the whole array is rescued; without a rescued column an array or map with
   an element that does not fit is NULL, as in Spark (FF-39);
 - a repeated key: the last one fills the column, the earlier ones are rescued; several rescued values of one key form an array in the
@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelet.autoloader.formats.base import UnknownFields, WiderType
 from lakelet.autoloader.formats.charsets import readable
-from lakelet.autoloader.formats.json.inference import Typing, is_column, is_number, number_type, to_spark
+from lakelet.autoloader.formats.json.inference import TypeRules, is_column, is_number, number_type, to_spark
 from lakelet.autoloader.formats.json.text import (
     Arr,
     BrokenText,
@@ -36,12 +37,13 @@ from lakelet.autoloader.formats.json.text import (
     source_text,
 )  # fmt: skip
 from lakelet.autoloader.formats.json.values import DatetimeFormats, rounded_decimal, scalar
-from lakelet.autoloader.types.growth import is_hinted, wider
+from lakelet.autoloader.schema_growth import is_hinted, wider
+from lakelet.autoloader.spec import IGNORE, RAISE, RESCUE
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import ReaderSpec
 
-RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
+WIDENED = "NEW_FIELDS_AND_WIDENED_TYPES_IN_RECORD_WITH_FILE_PATH"
 Converter = Callable[[Node], tuple[Any, str | None]]  # value → (typed value, JSON text of what was rescued)
 
 
@@ -54,7 +56,7 @@ class RowRules:
     case_sensitive: bool = True
     datetime_formats: DatetimeFormats = field(default_factory=DatetimeFormats)
     reserved: tuple[str, ...] = ()  # names that never become data columns: the rescued column
-    typing: Typing = field(default_factory=Typing)  # its `all_text`: every data column takes source text (no inferColumnTypes)
+    typing: TypeRules = field(default_factory=TypeRules)  # its `all_text`: every data column takes source text (no inferColumnTypes)
     ignored: frozenset[str] = frozenset()  # top-level names whose column comes from the folder name: neither data nor unknown
     syntax: Syntax = field(default_factory=Syntax)
     widens: bool = False  # a number that a wider type of its column would take stops the reading (FS-29)
@@ -71,7 +73,7 @@ class RowRules:
     def of(cls, spec: ReaderSpec, ignored: frozenset[str], **of_format: Any) -> RowRules:
         """Return the row rules of a source (FS-23, FS-25); `of_format`: what only one format has."""
         return cls(
-            unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
+            unknown=spec.unknown_fields,
             rescue=spec.rescued_column is not None,
             case_sensitive=spec.case_sensitive,
             datetime_formats=DatetimeFormats.of(spec.time_zone, spec.format_options),
@@ -98,14 +100,6 @@ class JsonRow:
     text: str = ""  # of a record that is broken or has more
     more: bool = False
     bad_bytes: bool = False
-
-
-class UnknownMembers(Exception):
-    """A record has fields that the schema does not know, or (`wider`) numbers that a wider type would take; `blob` is that part as JSON."""
-
-    def __init__(self, blob: str, wider: bool = False) -> None:
-        super().__init__(blob, wider)
-        self.blob, self.wider = blob, wider
 
 
 class NeedsSource(Exception):
@@ -137,7 +131,8 @@ class RowReader:
         self._found_unknown = self._found_wider = False
         values, members = self._record.convert(record)
         if self._found_unknown:
-            raise UnknownMembers(dump(self.unknown_part(record)), self._found_wider)
+            blob = dump(self.unknown_part(record))
+            raise WiderType(blob, kind=WIDENED) if self._found_wider else UnknownFields(blob)
         if members is None or self._rules.rescue:
             return JsonRow(values, members)
         if self._corrupt is not None:  # a value that does not fit and that no column takes makes its record broken
@@ -185,7 +180,7 @@ class RowReader:
         if self._corrupt is not None:
             values[self._corrupt] = text
             return JsonRow(values, None, broken=True, text=text, bad_bytes=bad_bytes)
-        members = f'"_corrupt_record":{_quote(text)}'
+        members = f'"_corrupt_record":{_json_text(text)}'
         if raw is not None:
             members += f',"_corrupt_record_base64":"{base64.b64encode(raw).decode()}"'
         keep = rescue and self._rules.rescue and self._rules.rescue_broken
@@ -218,7 +213,7 @@ class _Struct:
         self._lower = {name.lower() for name, _ in fields} | {name.lower() for name in self._rules.reserved}
         for at, (name, data_type) in enumerate(fields):
             key = name if self._rules.case_sensitive else name.lower()
-            self._index[key] = (at, _converter(data_type, reader, f"{prefix}{name}"))
+            self._index[key] = (at, _converter_of(data_type, reader, f"{prefix}{name}"))
             self._children[key] = (name, data_type)
 
     def convert(self, record: Obj) -> tuple[list[Any], str | None]:
@@ -230,7 +225,7 @@ class _Struct:
         for position, (key, value) in enumerate(record):
             hit = index.get(key.lower() if fold else key)
             if hit is None:
-                self._unknown(key, value, rescued)
+                self._take_unknown(key, value, rescued)
                 continue
             at, convert = hit
             if last is not None and last[at] != position:
@@ -240,13 +235,13 @@ class _Struct:
             values[at], part = convert(value)
             if part is not None:
                 rescued.append((key, part))
-        return values, _members(rescued) if rescued else None
+        return values, _members_text(rescued) if rescued else None
 
     def _last_positions(self, record: Obj) -> dict[int, int]:
         names = ((key if self._rules.case_sensitive else key.lower()) for key, _ in record)
         return {self._index[name][0]: position for position, name in enumerate(names) if name in self._index}
 
-    def _unknown(self, key: str, value: Node, rescued: list[tuple[str, str]]) -> None:
+    def _take_unknown(self, key: str, value: Node, rescued: list[tuple[str, str]]) -> None:
         if self._ignored and key.lower() in self._ignored:
             return
         variant = key.lower() in self._lower
@@ -270,11 +265,11 @@ class _Struct:
         return part
 
 
-def _members(rescued: list[tuple[str, str]]) -> str:
+def _members_text(rescued: list[tuple[str, str]]) -> str:
     together: dict[str, list[str]] = {}
     for key, text in rescued:
         together.setdefault(key, []).append(text)
-    return ",".join(f"{_quote(key)}:{texts[0] if len(texts) == 1 else '[' + ','.join(texts) + ']'}" for key, texts in together.items())
+    return ",".join(f"{_json_text(key)}:{texts[0] if len(texts) == 1 else '[' + ','.join(texts) + ']'}" for key, texts in together.items())
 
 
 def _unknown_inside(value: Node, data_type: Any, reader: RowReader, path: str) -> Node | None:
@@ -298,26 +293,26 @@ def wider_type(value: Node, data_type: Any, rules: RowRules, path: str) -> Any |
     return None if wide is None or wide == data_type else wide
 
 
-def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
+def _converter_of(data_type: Any, reader: RowReader, path: str) -> Converter:
     """The conversion of one type. Raises KeyError for a type that JSON cannot be read as here."""
     kind = data_type.typeName()
     if kind == "struct":
         return _struct_converter(data_type, reader, path)
     if kind == "array":
-        return _array_converter(_converter(data_type.elementType, reader, path + ".element"), keeps=reader.rules.rescue)
+        return _array_converter(_converter_of(data_type.elementType, reader, path + ".element"), keeps=reader.rules.rescue)
     if kind == "map":
         # a map holds data: nothing inside makes the schema grow
         inner = RowReader([], replace(reader.rules, unknown=RESCUE if reader.rules.rescue else IGNORE, widens=False))
-        value = _converter(data_type.valueType, inner, path + ".value")
-        return _map_converter(_key(data_type.keyType, inner), value, keeps=reader.rules.rescue)
+        value = _converter_of(data_type.valueType, inner, path + ".value")
+        return _map_converter(_key_converter(data_type.keyType, inner), value, keeps=reader.rules.rescue)
     if kind == "variant":
-        return _variant
+        return _variant_text
     if kind in ("string", "char", "varchar"):
-        return _text if reader.rules.source_text else _compact_text
-    return _scalar(data_type, reader, path)
+        return _source_text if reader.rules.source_text else _compact_text
+    return _scalar_converter(data_type, reader, path)
 
 
-def _scalar(data_type: Any, reader: RowReader, path: str) -> Converter:
+def _scalar_converter(data_type: Any, reader: RowReader, path: str) -> Converter:
     read, rules = reader.rules.scalars(data_type, reader.rules.datetime_formats), reader.rules
     rounded = rounded_decimal(data_type) if rules.rounds and data_type.typeName().startswith("decimal") else None
 
@@ -336,12 +331,12 @@ def _scalar(data_type: Any, reader: RowReader, path: str) -> Converter:
     return convert
 
 
-def _variant(value: Node) -> tuple[Any, str | None]:
+def _variant_text(value: Node) -> tuple[Any, str | None]:
     text = dump(value)
     return (None, text) if repeats_key(value) else (text, None)
 
 
-def _text(value: Node) -> tuple[Any, str | None]:
+def _source_text(value: Node) -> tuple[Any, str | None]:
     if value is None or type(value) is str:
         return value, None
     if isinstance(value, str):
@@ -389,7 +384,7 @@ def _array_converter(element: Converter, *, keeps: bool) -> Converter:
     return convert
 
 
-def _key(data_type: Any, reader: RowReader) -> Callable[[str], Any]:
+def _key_converter(data_type: Any, reader: RowReader) -> Callable[[str], Any]:
     """A name in an object as a key of a map; None where it does not fit."""
     if data_type.typeName() in ("string", "char", "varchar"):
         return lambda name: name
@@ -433,7 +428,7 @@ def _map_converter(to_key: Callable[[str], Any], element: Converter, *, keeps: b
             entries[name], part = converted
             if part is not None:
                 rescued.append((key, part))
-        return list(entries.items()), "{" + _members(rescued) + "}" if rescued else None
+        return list(entries.items()), "{" + _members_text(rescued) + "}" if rescued else None
 
     return convert
 
@@ -446,5 +441,5 @@ def readable_start(line: bytes) -> tuple[str, bool]:
         return line[: error.start].decode("utf-8"), False
 
 
-def _quote(text: str) -> str:
+def _json_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

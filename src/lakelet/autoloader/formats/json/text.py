@@ -88,7 +88,7 @@ def first_value(text: str, syntax: Syntax = _DEFAULT) -> tuple[Node, int]:
     """The tree of the first value in a text, without source texts of nested values, and where the value ends. Raises BrokenText."""
     if syntax.non_numeric:
         try:
-            node, end = _scan(text, _skip(text, 0))
+            node, end = _scan(text, _skip_blanks(text, 0))
         except (StopIteration, JSONDecodeError, RecursionError):
             node = None
         if isinstance(node, list):  # of a scalar the scanner does not say whether it ends here
@@ -140,31 +140,31 @@ def parse_prefix(text: str, at: int, *, depth: int = MAX_DEPTH, syntax: Syntax =
         raise BrokenText(str(error)) from None
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
 
 def _with_characters(text: str, node: Node) -> Node:
     """The tree with `?` for each half of a surrogate pair (\\ud800 without its partner), as in Spark. Raises BrokenText for a key."""
-    return _replaced(node) if _SURROGATE_ESCAPE.search(text) else node
+    return _without_surrogates(node) if _SURROGATE_ESCAPE.search(text) else node
 
 
-def _replaced(node: Node) -> Node:
+def _without_surrogates(node: Node) -> Node:
     """The node with its texts, and those inside it, replaced in place."""
     if isinstance(node, Obj):
         if any(_SURROGATE.search(key) for key, _ in node):
             raise BrokenText("half of a surrogate pair in a key")
-        node[:] = [(key, _replaced(value)) for key, value in node]
+        node[:] = [(key, _without_surrogates(value)) for key, value in node]
     elif isinstance(node, list):
-        node[:] = [_replaced(item) for item in node]
+        node[:] = [_without_surrogates(item) for item in node]
     elif type(node) is str:
         return _SURROGATE.sub("?", node)
     return node
 
 
 @cache
-def _forms(syntax: Syntax) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, re.Pattern[str]]]:
+def _forms_of(syntax: Syntax) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, re.Pattern[str]]]:
     """What a syntax takes as blanks, as a scalar, and as a text in each kind of quotes."""
     number = ("0*" if syntax.leading_zeros else "") + _NUMBER
     special = "|" + _SPECIAL if syntax.non_numeric else ""
@@ -179,7 +179,7 @@ class Scanner:
 
     def __init__(self, text: str, syntax: Syntax = _DEFAULT) -> None:
         self.text, self._syntax = text, syntax
-        self._space, self._scalar_form, self._quoted = _forms(syntax)
+        self._space, self._scalar_form, self._quoted = _forms_of(syntax)
 
     def skip(self, at: int) -> int:
         """The next position that holds no blank (and no comment)."""
@@ -191,16 +191,16 @@ class Scanner:
         first = self.text[at]
         if depth <= 0 and first in "{[" and self._syntax.non_numeric:
             try:
-                return self._whole(at)
+                return self._strict_value(at)
             except (StopIteration, JSONDecodeError):
                 pass  # not strict JSON: tried again with tolerance
         if first == "{":
-            return self._object(at, depth)
+            return self._object_at(at, depth)
         if first == "[":
-            return self._array(at, depth)
-        return self._scalar(at)
+            return self._array_at(at, depth)
+        return self._scalar_at(at)
 
-    def _whole(self, at: int) -> tuple[Node, int]:
+    def _strict_value(self, at: int) -> tuple[Node, int]:
         """A strict object or array by the C scanner, with its own source text only."""
         node, end = _scan(self.text, at)
         if not isinstance(node, Obj):
@@ -208,15 +208,15 @@ class Scanner:
         node.raw = self.text[at:end]
         return node, end
 
-    def _scalar(self, at: int) -> tuple[Node, int]:
+    def _scalar_at(self, at: int) -> tuple[Node, int]:
         if self.text[at] in "\"'":
-            return self._string(at)
+            return self._string_at(at)
         match = self._scalar_form.match(self.text, at)
         if match is None:
             raise BrokenText(f"no value at {at}")
         return (_LITERALS[match[1]] if match[1] else Num(match[2])), match.end()
 
-    def _string(self, at: int) -> tuple[str, int]:
+    def _string_at(self, at: int) -> tuple[str, int]:
         quote, syntax = self.text[at], self._syntax
         if quote == '"' and not (syntax.backslash_any or syntax.control_chars):
             text, end = scanstring(self.text, at + 1, True)
@@ -233,15 +233,15 @@ class Scanner:
             body = re.sub(r"\\\\|" + _ESCAPE.pattern, lambda found: found[1] or found[0], body, flags=re.DOTALL)
         return scanstring('"' + body + '"', 1, True)[0], match.end()
 
-    def _key(self, at: int) -> tuple[str, int]:
+    def _key_at(self, at: int) -> tuple[str, int]:
         if self.text[at] in "\"'":
-            return self._string(at)
+            return self._string_at(at)
         match = _BARE_NAME.match(self.text, at) if self._syntax.bare_names else None
         if match is None:
             raise BrokenText(f"no key at {at}")
         return match[0], match.end()
 
-    def _nested(self, at: int, depth: int) -> tuple[Node, int]:
+    def _nested_value(self, at: int, depth: int) -> tuple[Node, int]:
         if depth > 0:
             return self.value(at, depth - 1)
         if self.text[at] in "{[":
@@ -251,9 +251,9 @@ class Scanner:
             except (StopIteration, JSONDecodeError):
                 pass  # not strict JSON: tried again with tolerance
             return self.value(at, MAX_DEPTH)
-        return self._scalar(at)
+        return self._scalar_at(at)
 
-    def _object(self, at: int, depth: int) -> tuple[Obj, int]:
+    def _object_at(self, at: int, depth: int) -> tuple[Obj, int]:
         text, node, start = self.text, Obj(), at
         at = self.skip(at + 1)
         while text[at] != "}":
@@ -261,17 +261,17 @@ class Scanner:
                 if text[at] != ",":
                     raise BrokenText(f"no comma at {at}")
                 at = self.skip(at + 1)
-            key, at = self._key(at)
+            key, at = self._key_at(at)
             at = self.skip(at)
             if text[at] != ":":
                 raise BrokenText(f"no colon at {at}")
-            value, at = self._nested(self.skip(at + 1), depth)
+            value, at = self._nested_value(self.skip(at + 1), depth)
             node.append((key, value))
             at = self.skip(at)
         node.raw = text[start : at + 1]
         return node, at + 1
 
-    def _array(self, at: int, depth: int) -> tuple[Arr, int]:
+    def _array_at(self, at: int, depth: int) -> tuple[Arr, int]:
         text, node, start = self.text, Arr(), at
         at = self.skip(at + 1)
         while text[at] != "]":
@@ -279,7 +279,7 @@ class Scanner:
                 if text[at] != ",":
                     raise BrokenText(f"no comma at {at}")
                 at = self.skip(at + 1)
-            value, at = self._nested(at, depth)
+            value, at = self._nested_value(at, depth)
             node.append(value)
             at = self.skip(at)
         node.raw = text[start : at + 1]

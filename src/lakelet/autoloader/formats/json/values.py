@@ -14,9 +14,17 @@ from decimal import Decimal
 from typing import Any
 
 from lakelet.autoloader.formats.json.text import Node, Num
-from lakelet.autoloader.formats.values import as_float, decimal_of
-from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
-from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
+from lakelet.autoloader.text_values import (
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    as_float,
+    compile_pattern,
+    date_days,
+    decimal_of,
+    timestamp_micros,
+    timestamp_ntz_micros,
+)
 
 Read = Callable[[Node], Any]
 
@@ -33,7 +41,7 @@ class DatetimeFormats:
     @classmethod
     def of(cls, zone: str, options: Mapping[str, Any]) -> DatetimeFormats:
         """Return the formats that a source's options set."""
-        return cls(zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))
+        return cls(zone, options["timestampformat"], options["timestampntzformat"], options["dateformat"])
 
     def timestamps(self) -> Callable[[str], int | None]:
         """Text → microseconds since 1970-01-01 UTC."""
@@ -54,9 +62,9 @@ def scalar(data_type: Any, datetime_formats: DatetimeFormats) -> Read:
     """The reading of one scalar type. Raises KeyError for a type that JSON cannot be read as here."""
     kind = data_type.typeName()
     if kind.startswith("decimal"):
-        return lambda value: _decimal(value, data_type.precision, data_type.scale)
+        return lambda value: _decimal_value(value, data_type.precision, data_type.scale)
     if kind == "timestamp":
-        return _timestamp(datetime_formats.timestamps())
+        return _timestamp_reader(datetime_formats.timestamps())
     if kind == "timestamp_ntz":
         return _plain_text(datetime_formats.local_timestamps())
     if kind == "date":
@@ -103,7 +111,7 @@ _PADDED = re.compile("[^=]+=*")
 _MAX_SECONDS = 9_223_372_036_854
 
 
-def _integer(bits: int) -> Callable[[Node], int | None]:
+def _integer_reader(bits: int) -> Callable[[Node], int | None]:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def read(value: Node) -> int | None:
@@ -115,17 +123,17 @@ def _integer(bits: int) -> Callable[[Node], int | None]:
     return read
 
 
-def _double(value: Node) -> float | None:
+def _double_value(value: Node) -> float | None:
     if isinstance(value, Num):
         return float(value)
     return _SPECIAL.get(value) if isinstance(value, str) else None
 
 
-def _float(value: Node) -> float | None:
-    return as_float(_double(value))
+def _float_value(value: Node) -> float | None:
+    return as_float(_double_value(value))
 
 
-def _decimal(value: Node, precision: int, scale: int) -> Decimal | None:
+def _decimal_value(value: Node, precision: int, scale: int) -> Decimal | None:
     return decimal_of(value.replace(",", ""), precision, scale) if isinstance(value, str) else None
 
 
@@ -135,7 +143,7 @@ def rounded_decimal(data_type: Any) -> Callable[[Node], Decimal | None]:
     return lambda value: decimal_of(value.replace(",", ""), precision, scale, rounds=True) if isinstance(value, str) else None
 
 
-def _timestamp(parse: Callable[[str], int | None]) -> Read:
+def _timestamp_reader(parse: Callable[[str], int | None]) -> Read:
     def read(value: Node) -> int | None:
         if isinstance(value, Num):
             return int(value) * 1_000_000 if _INTEGER.fullmatch(value) and abs(int(value)) <= _MAX_SECONDS else None
@@ -148,7 +156,7 @@ def _plain_text(read: Callable[[str], int | None]) -> Read:
     return lambda value: read(value) if type(value) is str else None
 
 
-def _bytes(value: Node) -> bytes | None:
+def _binary_value(value: Node) -> bytes | None:
     """The bytes of a text that is base64 with padding (FF-47); as in Spark's parser, blanks may stand between its groups of four."""
     if type(value) is not str or not _BASE64.fullmatch(value):
         return None
@@ -156,17 +164,17 @@ def _bytes(value: Node) -> bytes | None:
 
 
 _SCALARS: Mapping[str, Callable[[Node], Any]] = {
-    "byte": _integer(8),
-    "tinyint": _integer(8),
-    "short": _integer(16),
-    "smallint": _integer(16),
-    "integer": _integer(32),
-    "int": _integer(32),
-    "long": _integer(64),
-    "bigint": _integer(64),
-    "double": _double,
-    "float": _float,
+    "byte": _integer_reader(8),
+    "tinyint": _integer_reader(8),
+    "short": _integer_reader(16),
+    "smallint": _integer_reader(16),
+    "integer": _integer_reader(32),
+    "int": _integer_reader(32),
+    "long": _integer_reader(64),
+    "bigint": _integer_reader(64),
+    "double": _double_value,
+    "float": _float_value,
     "boolean": lambda value: value if value is True or value is False else None,
-    "binary": _bytes,
+    "binary": _binary_value,
 }
 _OTHERS = frozenset({"string", "char", "varchar", "timestamp", "timestamp_ntz", "date"})

@@ -1,30 +1,85 @@
-"""Bringing the columns of a file that carries its own types to the source's columns (FF-20, FS-14, FS-29).
-
-Before a file is read, its own schema is compared with the wanted columns, and for every column, field, element and map value one thing is
-decided: the type is the same (read as whole arrays), narrower and allowed (cast), or different (NULL, and the value goes to the rescued
-column with the type it has in the file). So nothing is ever cast that could change a value.
-
-Rules of our own where the spec is silent, as for JSON: an array with an element that does not fit is rescued whole and keeps the elements
-that fit; NULLs are never rescued; inside maps nothing makes the schema grow.
-"""
+"""Single values of a file in the Arrow type of a column of the same, or of a wider, Spark type; others are reported."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lakelet.autoloader.formats.base import DataField
-from lakelet.autoloader.formats.typed.arrow_json import Texts, json_texts, quoted
-from lakelet.autoloader.formats.typed.leaves import taken, takes_whole
-from lakelet.autoloader.formats.typed.nested import entries_of, items_of, list_of, map_of, plain, plain_type, struct_of
+from lakelet.autoloader.formats.typed.arrow_arrays import (
+    Texts,
+    entries_of,
+    items_of,
+    json_texts,
+    list_of,
+    map_of,
+    plain,
+    plain_type,
+    quoted,
+    struct_of,
+)
 from lakelet.autoloader.formats.typed.schema import spark_type
-from lakelet.autoloader.types.growth import is_hinted, wider
+from lakelet.autoloader.schema_growth import is_hinted, wider
+from lakelet.autoloader.spec import RAISE, RESCUE
 
-RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_MICROS = 1_000_000
+_LIMIT = (1 << 63) - 1
+
+
+def takes_whole(kind: Any) -> bool:
+    """Whether every value of a file type can be taken, by a plain cast."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return False
+    kind = plain_type(kind)
+    return not pa.types.is_timestamp(kind) or kind.unit == "us"
+
+
+def values_as(array: Any, arrow: Any) -> tuple[Any, Any | None]:
+    """The values as `arrow`, and a mask of those that are NULL there because they do not fit; None when all fit."""
+    if isinstance(array.type, pa.UuidType):
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
+        return pa.array(texts, pa.string()), None
+    array = plain(array)
+    if array.type == arrow:
+        return array, None
+    if pa.types.is_timestamp(array.type):
+        return _moment_column(array, arrow)
+    if pa.types.is_duration(array.type):
+        array = array.cast(pa.int64())
+    return array.cast(arrow), None
+
+
+def _moment_column(array: Any, arrow: Any) -> tuple[Any, Any | None]:
+    """Microseconds. Nanoseconds that are not whole microseconds, and what is out of range, do not fit: cutting would change them."""
+    micros, misfits = _microseconds(array)
+    return micros.view(arrow), misfits
+
+
+def _microseconds(array: Any) -> tuple[Any, Any | None]:
+    numbers, per_second = array.view(pa.int64()), _PER_SECOND[array.type.unit]
+    if per_second == _MICROS:
+        return numbers, None
+    if per_second > _MICROS:
+        step = per_second // _MICROS
+        micros = pc.divide(numbers, step)
+        misfits = pc.not_equal(pc.multiply(micros, step), numbers)
+    else:
+        step = _MICROS // per_second
+        misfits = pc.or_(pc.greater(numbers, _LIMIT // step), pc.less(numbers, -(_LIMIT // step)))
+        micros = pc.multiply(pc.if_else(misfits, 0, numbers), step)
+    misfits = pc.fill_null(misfits, False)
+    if not pc.any(misfits).as_py():
+        return micros, None
+    return pc.if_else(misfits, pa.scalar(None, pa.int64()), micros), misfits
+
+
 FileField = tuple[str, Any]
 """(name, Arrow type) of one column of a file."""
 
@@ -81,17 +136,17 @@ class RecordFields:
         self._names = [name for name, _ in file]
         self._nodes: dict[int, _Node] = {}  # by position in the file
         self._rescued: list[int] = []
-        self._sources = self._matches(file)
+        self._sources = self._matching_positions(file)
         by_file = {at: number for number, at in self._sources.items()}
         for at, (name, kind) in enumerate(file):
             inner = f"{path}.{name}" if path else name
             if at in by_file:
                 _, data_type, arrow = wanted[by_file[at]]
-                self._nodes[at] = _node(kind, data_type, arrow, rules, findings, inner, closed)
+                self._nodes[at] = _node_of(kind, data_type, arrow, rules, findings, inner, closed)
             elif not pa.types.is_null(kind):
-                self._beyond(at, name, kind, inner, closed)
+                self._note_extra_field(at, name, kind, inner, closed)
 
-    def _matches(self, file: Sequence[FileField]) -> dict[int, int]:
+    def _matching_positions(self, file: Sequence[FileField]) -> dict[int, int]:
         """Wanted field → position in the file. Of several columns that match, one with the same spelling, else the last."""
         fold = not self._rules.case_sensitive
         found: dict[int, int] = {}
@@ -102,7 +157,7 @@ class RecordFields:
                 found[number] = (exact or close)[-1]
         return found
 
-    def _beyond(self, at: int, name: str, kind: Any, path: str, closed: bool) -> None:
+    def _note_extra_field(self, at: int, name: str, kind: Any, path: str, closed: bool) -> None:
         """A column that fills none of the wanted ones."""
         rules, lower, top = self._rules, name.lower(), path == name
         if top and lower in rules.ignored:
@@ -133,14 +188,14 @@ class RecordFields:
                 texts = json_texts(columns[at])
             if texts is not None and any(text is not None for text in texts):
                 parts.append((self._names[at], texts))
-        return arrays, _members(parts, count) if parts else None
+        return arrays, _members_of_rows(parts, count) if parts else None
 
 
-def _members(parts: Sequence[tuple[str, Texts]], count: int) -> Texts:
+def _members_of_rows(parts: Sequence[tuple[str, Texts]], count: int) -> Texts:
     """Rescued members per row; several values under one name become an array."""
     names = [name for name, _ in parts]
     if len(set(names)) < len(names):
-        return [_grouped([(name, texts[row]) for name, texts in parts]) for row in range(count)]
+        return [_grouped_members([(name, texts[row]) for name, texts in parts]) for row in range(count)]
     columns = []
     for name, texts in parts:
         prefix = quoted(name) + ":"
@@ -148,7 +203,7 @@ def _members(parts: Sequence[tuple[str, Texts]], count: int) -> Texts:
     return [",".join([text for text in row if text is not None]) or None for row in zip(*columns, strict=True)]
 
 
-def _grouped(row: list[tuple[str, str | None]]) -> str | None:
+def _grouped_members(row: list[tuple[str, str | None]]) -> str | None:
     together: dict[str, list[str]] = {}
     for name, text in row:
         if text is not None:
@@ -157,7 +212,7 @@ def _grouped(row: list[tuple[str, str | None]]) -> str | None:
     return ",".join(found) or None
 
 
-def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
+def _node_of(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
     """How values of the file's type `kind` fill a column of `data_type`."""
     if pa.types.is_null(kind):
         return _Mismatch(arrow, rescue=False)
@@ -167,16 +222,16 @@ def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Ex
         file = [(simple.field(at).name, simple.field(at).type) for at in range(simple.num_fields)]
         return _Struct(RecordFields(file, wanted, rules, findings, path=path, closed=closed), arrow, rules.rescue)
     if isinstance(data_type, ArrayType) and pa.types.is_list(simple):
-        element = _node(simple.value_type, data_type.elementType, arrow.value_type, rules, findings, f"{path}.element", closed)
-        return _same(kind, arrow, element) or _List(element, arrow)
+        element = _node_of(simple.value_type, data_type.elementType, arrow.value_type, rules, findings, f"{path}.element", closed)
+        return _same_list(kind, arrow, element) or _List(element, arrow)
     if isinstance(data_type, MapType) and pa.types.is_map(simple):
-        key = _node(simple.key_type, data_type.keyType, arrow.key_type, rules, findings, f"{path}.key", True)
-        value = _node(simple.item_type, data_type.valueType, arrow.item_type, rules, findings, f"{path}.value", True)
+        key = _node_of(simple.key_type, data_type.keyType, arrow.key_type, rules, findings, f"{path}.key", True)
+        value = _node_of(simple.item_type, data_type.valueType, arrow.item_type, rules, findings, f"{path}.value", True)
         return _Map(key, value, arrow) if isinstance(key, _Take) else _Mismatch(arrow, rules.rescue)
-    return _leaf(kind, data_type, arrow, rules, findings, path, closed)
+    return _leaf_of(kind, data_type, arrow, rules, findings, path, closed)
 
 
-def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
+def _leaf_of(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: ExtraFields, path: str, closed: bool) -> _Node:
     found = spark_type(kind)
     if found is None:
         return _Mismatch(arrow, rules.rescue)
@@ -191,7 +246,7 @@ def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Ex
     return _Mismatch(arrow, rules.rescue)
 
 
-def _same(kind: Any, arrow: Any, element: _Node) -> _Node | None:
+def _same_list(kind: Any, arrow: Any, element: _Node) -> _Node | None:
     """Whole lists as they are, where their elements are."""
     return _Take(kind, arrow, False) if isinstance(element, _Take) and element.whole and pa.types.is_list(kind) else None
 
@@ -220,11 +275,11 @@ class _Take:
         return takes_whole(self.kind)
 
     def convert(self, array: Any) -> tuple[Any, Texts | None]:
-        values, misfits = taken(array, self.arrow)
-        return values, None if misfits is None or not self.rescue else _only(json_texts(array), misfits)
+        values, misfits = values_as(array, self.arrow)
+        return values, None if misfits is None or not self.rescue else _only_misfits(json_texts(array), misfits)
 
 
-def _only(texts: Texts, misfits: Any) -> Texts:
+def _only_misfits(texts: Texts, misfits: Any) -> Texts:
     return [text if misfit else None for text, misfit in zip(texts, misfits.to_pylist(), strict=True)]
 
 
@@ -254,7 +309,7 @@ class _List:
         if texts is None:
             return whole, None
         hit = [any(text is not None for text in texts[offsets[at] : offsets[at + 1]]) for at in range(len(array))]
-        return whole, _only(json_texts(array), pa.array(hit, pa.bool_())) if any(hit) else None
+        return whole, _only_misfits(json_texts(array), pa.array(hit, pa.bool_())) if any(hit) else None
 
 
 @dataclass(frozen=True)
@@ -274,10 +329,10 @@ class _Map:
         if texts is None:
             return whole, None
         names = json_texts(keys)
-        entries = [None if text is None else f"{_name(names[at])}:{text}" for at, text in enumerate(texts)]
+        entries = [None if text is None else f"{_quoted_name(names[at])}:{text}" for at, text in enumerate(texts)]
         rows = [",".join(e for e in entries[offsets[at] : offsets[at + 1]] if e is not None) for at in range(len(array))]
         return whole, ["{" + row + "}" if row else None for row in rows]
 
 
-def _name(text: str | None) -> str:
+def _quoted_name(text: str | None) -> str:
     return text if text is not None and text.startswith('"') else quoted(text or "null")

@@ -7,15 +7,13 @@ TIMESTAMP_NTZ as whole numbers with a note. Java's writers use the old calendar 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 from pyarrow import orc
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import flag
-from lakelet.autoloader.formats.typed.nested import with_leaves
+from lakelet.autoloader.formats.typed.arrow_arrays import with_leaves
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
 from lakelet.autoloader.formats.typed.rebase import CORRECTED, LEGACY, OldDates
 
@@ -26,50 +24,41 @@ if TYPE_CHECKING:
 _ROWS = 64 << 10
 
 
-class OrcFormat(TypedFormat):
-    """`cloudFiles.format` orc."""
-
-    name = "orc"
-    infers = False
-    options = (flag("mergeSchema", False, notice="the columns of orc files are declared, not inferred"), UPCAST)
-
-    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
-        with files.open(path) as stream:
-            return schema_of_file(orc.ORCFile(stream)) if stream.read(1) else None
-
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return OrcReader(spec, fields, files, ignored)
-
-
 class OrcReader(TypedReader):
     """Reads stripe after stripe."""
 
-    def open(self, part: FilePart) -> OpenFile | None:
-        stream = self.files.open(part.path)
-        if not stream.read(1):
-            stream.close()
-            return None
-        stream.seek(0)
+    def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
         file = orc.ORCFile(stream)
         schema = schema_of_file(file)
 
         def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
             before = 0
             wanted = pa.schema([schema.field(at) for at in positions])
-            with stream:
-                for stripe in range(file.nstripes if positions else 0):
-                    batch = _stripe(file, stripe, positions).cast(wanted)
-                    yield before, batch
-                    before += batch.num_rows
-                while before < file.nrows:  # no column is read, and no value of one can stop the reading
-                    batch = pa.record_batch([pa.nulls(min(_ROWS, file.nrows - before))], names=["none"]).select([])
-                    yield before, batch
-                    before += batch.num_rows
+            for stripe in range(file.nstripes if positions else 0):
+                batch = _stripe_columns(file, stripe, positions).cast(wanted)
+                yield before, batch
+                before += batch.num_rows
+            while before < file.nrows:  # no column is read, and no value of one can stop the reading
+                batch = pa.record_batch([pa.nulls(min(_ROWS, file.nrows - before))], names=["none"]).select([])
+                yield before, batch
+                before += batch.num_rows
 
         return OpenFile(schema, read, [LEGACY if file.writer == "ORC_JAVA" else CORRECTED] * len(schema))
 
 
-def _stripe(file: Any, number: int, positions: Sequence[int]) -> Any:
+class OrcFormat(TypedFormat):
+    """`cloudFiles.format` orc."""
+
+    name = "orc"
+    reader_class = OrcReader
+    infers = False
+    options = (flag("mergeSchema", False, notice="the columns of orc files are declared, not inferred"), UPCAST)
+
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        return schema_of_file(orc.ORCFile(stream))
+
+
+def _stripe_columns(file: Any, number: int, positions: Sequence[int]) -> Any:
     """The columns at these positions. Raises OldDates for a moment that has no count of nanoseconds in 64 bits."""
     names = file.schema.names
     odd = len(set(names)) < len(names) or any("." in name for name in names)  # pyarrow takes columns by name, and dots for nesting
@@ -83,10 +72,10 @@ def _stripe(file: Any, number: int, positions: Sequence[int]) -> Any:
 
 def schema_of_file(file: Any) -> Any:
     """The Arrow schema of a file: timestamps with time zone UTC, what Spark noted as TIMESTAMP_NTZ as timestamps without a zone."""
-    return pa.schema([pa.field(field.name, with_leaves(field, _leaf)) for field in file.schema])
+    return pa.schema([pa.field(field.name, with_leaves(field, _leaf_type)) for field in file.schema])
 
 
-def _leaf(field: Any) -> Any:
+def _leaf_type(field: Any) -> Any:
     if pa.types.is_timestamp(field.type):
         return pa.timestamp(field.type.unit, "UTC")
     noted = (field.metadata or {}).get(b"spark.sql.catalyst.type") == b"timestamp_ntz"

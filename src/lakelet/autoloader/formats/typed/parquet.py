@@ -6,17 +6,15 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import flag
-from lakelet.autoloader.formats.typed.nested import leaves_of, with_leaves
+from lakelet.autoloader.formats.typed.arrow_arrays import leaves_of, with_leaves
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
 from lakelet.autoloader.formats.typed.rebase import mode_of, rebase_option
 from lakelet.autoloader.formats.typed.schema import spark_type
@@ -32,10 +30,41 @@ _VARIANT = re.compile(r"group (?:field_id=-?\d+ )?(.+) \(Variant\(")
 _DATES, _INT96 = "datetimeRebaseMode", "int96RebaseMode"
 
 
+class ParquetReader(TypedReader):
+    """Reads the row groups that begin inside a part."""
+
+    def _is_fixed(self, name: str) -> bool:
+        """Whether user code chose the type of a column."""
+        return self.spec.explicit or any(path.partition(".")[0] == name.lower() for path in self.spec.hinted)
+
+    def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
+        file = _parquet_file(stream)
+        schema = schema_of_file(file, self.spec.switches, {name: kind for name, kind, _ in self.fields}, self._is_fixed)
+        groups = _row_groups(file.metadata, part)
+
+        def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
+            wanted = pa.schema([schema.field(at) for at in positions])
+            for group, before in groups:
+                for batch in file.iter_batches(_ROWS, row_groups=[group], columns=_column_paths(file, positions)):
+                    yield before, _typed_batch(batch, file.schema_arrow, positions, wanted)
+                    before += len(batch)
+
+        return OpenFile(schema, read, self._rebase_modes(file, schema))
+
+    def _rebase_modes(self, file: Any, schema: Any) -> list[str]:
+        metadata, options = file.metadata.metadata or {}, self.spec.format_options
+        dates = mode_of(metadata, options[_DATES.lower()], since=(3, 0), legacy_key=b"org.apache.spark.legacyDateTime")
+        timestamps = mode_of(metadata, options[_INT96.lower()], since=(3, 1), legacy_key=b"org.apache.spark.legacyINT96")
+        physical = iter([file.schema.column(at).physical_type for at in range(len(file.schema))])
+        kinds = [[next(physical) for _ in leaves_of(field)] for field in schema]
+        return [timestamps if "INT96" in of_field else dates for of_field in kinds]
+
+
 class ParquetFormat(TypedFormat):
     """`cloudFiles.format` parquet."""
 
     name = "parquet"
+    reader_class = ParquetReader
     options = (
         flag("mergeSchema", False, notice="the schemas of all sampled files are always merged"),
         rebase_option(_DATES),
@@ -46,57 +75,12 @@ class ParquetFormat(TypedFormat):
     def splittable(self, spec: ReaderSpec, path: str) -> bool:
         return True
 
-    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
-        with files.open(path) as stream:
-            return None if _empty(stream) else schema_of_file(_opened(stream), spec.switches)
-
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return ParquetReader(spec, fields, files, ignored)
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        return schema_of_file(_parquet_file(stream), spec.switches)
 
 
-class ParquetReader(TypedReader):
-    """Reads the row groups that begin inside a part."""
-
-    def _fixed(self, name: str) -> bool:
-        """Whether user code chose the type of a column."""
-        return self.spec.explicit or any(path.partition(".")[0] == name.lower() for path in self.spec.hinted)
-
-    def open(self, part: FilePart) -> OpenFile | None:
-        stream = self.files.open(part.path)
-        if _empty(stream):
-            stream.close()
-            return None
-        file = _opened(stream)
-        schema = schema_of_file(file, self.spec.switches, {name: kind for name, kind, _ in self.fields}, self._fixed)
-        groups = _groups(file.metadata, part)
-
-        def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
-            wanted = pa.schema([schema.field(at) for at in positions])
-            with stream:
-                for group, before in groups:
-                    for batch in file.iter_batches(_ROWS, row_groups=[group], columns=_paths(file, positions)):
-                        yield before, _typed(batch, file.schema_arrow, positions, wanted)
-                        before += len(batch)
-
-        return OpenFile(schema, read, self._modes(file, schema))
-
-    def _modes(self, file: Any, schema: Any) -> list[str]:
-        metadata, options = file.metadata.metadata or {}, self.spec.format_options
-        dates = mode_of(metadata, options[_DATES.lower()], since=(3, 0), legacy_key=b"org.apache.spark.legacyDateTime")
-        timestamps = mode_of(metadata, options[_INT96.lower()], since=(3, 1), legacy_key=b"org.apache.spark.legacyINT96")
-        physical = iter([file.schema.column(at).physical_type for at in range(len(file.schema))])
-        kinds = [[next(physical) for _ in leaves_of(field)] for field in schema]
-        return [timestamps if "INT96" in of_field else dates for of_field in kinds]
-
-
-def _opened(stream: Any) -> Any:
+def _parquet_file(stream: Any) -> Any:
     return pq.ParquetFile(stream, coerce_int96_timestamp_unit="us", pre_buffer=False)
-
-
-def _empty(stream: Any) -> bool:
-    at_end = not stream.read(1)
-    stream.seek(0)
-    return at_end
 
 
 def schema_of_file(
@@ -118,12 +102,12 @@ def schema_of_file(
     fields = []
     for field in file.schema_arrow:
         leaves = _wanted_leaves(field.type, (wanted or {}).get(field.name))
-        chosen = partial(_leaf, columns, leaves, switches, fixed(field.name))
+        chosen = partial(_leaf_type, columns, leaves, switches, fixed(field.name))
         fields.append(pa.field(field.name, with_leaves(field, chosen)))
     return pa.schema(fields)
 
 
-def _readings(kind: Any, column: Any) -> dict[str, Any]:
+def _possible_types(kind: Any, column: Any) -> dict[str, Any]:
     """What a leaf may be read as: without a switch (the key is empty), and by switch. The file's own annotation decides about zones."""
     if column.physical_type == "INT96":
         return {"": _TIMESTAMP}
@@ -136,9 +120,9 @@ def _readings(kind: Any, column: Any) -> dict[str, Any]:
     return {"": kind, BINARY_AS_STRING: pa.string()} if bare else {"": kind}
 
 
-def _leaf(columns: Iterator[Any], leaves: Iterator[Any], switches: Collection[str], is_fixed: bool, leaf: Any) -> Any:
-    """The type of the next leaf: the one that is wanted if it may be read so, else the usual one."""
-    readings, wanted = _readings(leaf.type, next(columns)), next(leaves)
+def _leaf_type(columns: Iterator[Any], leaves: Iterator[Any], switches: Collection[str], is_fixed: bool, leaf: Any) -> Any:
+    """The type of the next leaf: the wanted type if the leaf may be read so, else the usual type."""
+    readings, wanted = _possible_types(leaf.type, next(columns)), next(leaves)
     usual = next((kind for switch, kind in readings.items() if switch in switches), readings[""])
     allowed = [usual, *(kind for switch, kind in readings.items() if not (switch and is_fixed))]
     return next((kind for kind in allowed if spark_type(kind) == wanted), usual)
@@ -160,14 +144,14 @@ def _wanted_leaves(kind: Any, wanted: Any) -> Iterator[Any]:
         yield from _wanted_leaves(kind.value_type, wanted.elementType if isinstance(wanted, t.ArrayType) else None)
 
 
-def _paths(file: Any, positions: Sequence[int]) -> list[str] | None:
+def _column_paths(file: Any, positions: Sequence[int]) -> list[str] | None:
     """What to name to pyarrow so that it reads these columns only; None: all of them, where names would be ambiguous."""
     names = file.schema_arrow.names
     odd = len(set(names)) < len(names) or any("." in name for name in names)
     return None if odd or len(positions) == len(names) else [names[at] for at in positions]
 
 
-def _typed(batch: Any, whole: Any, positions: Sequence[int], wanted: Any) -> Any:
+def _typed_batch(batch: Any, whole: Any, positions: Sequence[int], wanted: Any) -> Any:
     """The wanted columns with their types; bytes that are read as texts stay as they are, as in Spark."""
     if batch.num_columns == len(whole) and len(positions) < len(whole):
         batch = batch.select(list(positions))
@@ -178,20 +162,20 @@ def _typed(batch: Any, whole: Any, positions: Sequence[int], wanted: Any) -> Any
     return pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else batch.select([])
 
 
-def _groups(metadata: Any, part: FilePart) -> list[tuple[int, int]]:
+def _row_groups(metadata: Any, part: FilePart) -> list[tuple[int, int]]:
     """(row group, records before it) of the groups that begin inside the part."""
     found = []
     before = 0
     for at in range(metadata.num_row_groups):
         group = metadata.row_group(at)
-        start = _start(group)
+        start = _start_of_group(group)
         if part.length is None or part.start <= start < part.start + part.length:
             found.append((at, before))
         before += group.num_rows
     return found
 
 
-def _start(group: Any) -> int:
+def _start_of_group(group: Any) -> int:
     if not group.num_columns:
         return 0
     column = group.column(0)

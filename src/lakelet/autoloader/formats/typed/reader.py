@@ -5,17 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
 from lakelet.autoloader.formats.options import Option, word
-from lakelet.autoloader.formats.typed.columns import IGNORE, RAISE, RESCUE, ExtraFields, RecordFields, TypedRules
-from lakelet.autoloader.formats.typed.rebase import OldDates, rebased
-from lakelet.autoloader.formats.typed.schema import inferred, schema_of, supported
+from lakelet.autoloader.formats.typed.columns import ExtraFields, RecordFields, TypedRules
+from lakelet.autoloader.formats.typed.rebase import OldDates, rebase_old_dates
+from lakelet.autoloader.formats.typed.schema import merged_columns, schema_of, supported
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -43,6 +42,13 @@ class OpenFile:
     modes: Sequence[str]
 
 
+def is_empty(stream: BinaryIO) -> bool:
+    """Whether a file has no byte; the stream is then at its start again."""
+    at_end = not stream.read(1)
+    stream.seek(0)
+    return at_end
+
+
 class TypedFormat(Format):
     """A format with types of its own."""
 
@@ -56,7 +62,8 @@ class TypedFormat(Format):
         found = []
         for path in paths:
             try:
-                schema = self.schema(spec, files, path)
+                with files.open(path) as stream:
+                    schema = None if is_empty(stream) else self.schema(spec, stream)
             except _DAMAGE as error:
                 failure = unreadable(files.uri(path), error)
                 if spec.ignore_missing if failure.missing else spec.ignore_corrupt:
@@ -64,11 +71,11 @@ class TypedFormat(Format):
                 raise failure from None
             if schema is not None:
                 found.append((files.uri(path), schema_of(schema)))
-        return inferred(spec, found, known)
+        return merged_columns(spec, found, known)
 
     @abstractmethod
-    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
-        """The Arrow schema of a file; None for an empty one."""
+    def schema(self, spec: ReaderSpec, stream: BinaryIO) -> Any:
+        """The Arrow schema of a file that is not empty."""
 
 
 class TypedReader(FormatReader):
@@ -79,19 +86,27 @@ class TypedReader(FormatReader):
         self._plans: dict[Any, tuple[RecordFields, ExtraFields]] = {}
 
     @abstractmethod
-    def open(self, part: FilePart) -> OpenFile | None:
-        """The part, None when it has no records. Raises what the format's library raises."""
+    def open(self, stream: BinaryIO, part: FilePart) -> OpenFile:
+        """A part of a file that is not empty; the stream is closed when all is read. Raises what the format's library raises."""
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
         """See `FormatReader.chunks`. A file with unknown fields or wider types ends the query before a row of it is read."""
         uri = self.files.uri(part.path)
         try:
-            file = self.open(part)
+            stream = self.files.open(part.path)
         except _DAMAGE as error:
             raise unreadable(uri, error) from None
-        if file is None:
-            return
-        record = self._record(file.schema)
+        with stream:
+            yield from self._chunks_of_stream(stream, part, uri)
+
+    def _chunks_of_stream(self, stream: BinaryIO, part: FilePart, uri: str) -> Iterator[Chunk]:
+        try:
+            if is_empty(stream):
+                return
+            file = self.open(stream, part)
+        except _DAMAGE as error:
+            raise unreadable(uri, error) from None
+        record = self._record_fields(file.schema)
         batches = file.read(record.needed)
         while True:
             try:
@@ -106,13 +121,13 @@ class TypedReader(FormatReader):
             except OldDates as error:
                 raise unreadable(uri, error, why=str(error)) from None
 
-    def _record(self, schema: Any) -> RecordFields:
+    def _record_fields(self, schema: Any) -> RecordFields:
         """The plan for files of this schema. Raises UnknownFields, WiderType."""
         key = tuple((field.name, str(field.type)) for field in schema)
         plan = self._plans.get(key)
         if plan is None:
             findings = ExtraFields()
-            record = RecordFields([(field.name, field.type) for field in schema], self.fields, self._rules(), findings)
+            record = RecordFields([(field.name, field.type) for field in schema], self.fields, self._typed_rules(), findings)
             plan = self._plans[key] = (record, findings)
         record, findings = plan
         names = f"[{', '.join([*findings.unknown, *findings.wider])}]"
@@ -122,13 +137,13 @@ class TypedReader(FormatReader):
             raise UnknownFields(names, kind="NEW_FIELDS_IN_FILE")
         return record
 
-    def _rules(self) -> TypedRules:
+    def _typed_rules(self) -> TypedRules:
         spec = self.spec
         return TypedRules(
-            unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
+            unknown=spec.unknown_fields,
             rescue=spec.rescued_column is not None,
             case_sensitive=spec.case_sensitive,
-            upcast=spec.widens or spec.format_options.get("typedupcast") == LOSSLESS,
+            upcast=spec.widens or spec.format_options["typedupcast"] == LOSSLESS,
             widen=spec.widens,
             hinted=frozenset(spec.hinted),
             reserved=frozenset([spec.rescued_column.lower()] if spec.rescued_column else []),
@@ -138,7 +153,7 @@ class TypedReader(FormatReader):
     def _chunk(self, record: RecordFields, file: OpenFile, before: int, batch: Any) -> Chunk:
         columns: list[Any] = [None] * len(file.schema)
         for at, column in zip(record.needed, batch.columns, strict=True):
-            columns[at] = rebased(column, file.modes[at])
+            columns[at] = rebase_old_dates(column, file.modes[at])
         arrays, rescued = record.convert(columns, batch.num_rows)
         if rescued is None:
             return Chunk(arrays, None, None if arrays else [None] * batch.num_rows)

@@ -1,8 +1,8 @@
 """Dates and timestamps before 1582-10-15 in the old hybrid calendar: options datetimeRebaseMode and int96RebaseMode (FF-24).
 
-Spark 3 and later write the calendar that we use, and say so in the file. For other files the option decides: LEGACY moves old values so
+Spark 3 and later write the Gregorian calendar, and say so in the file. For other files the option decides: LEGACY moves old values so
 that year, month and day stay as the writer saw them, CORRECTED takes the numbers as they are, EXCEPTION refuses such a file. A timestamp
-without a zone is never moved, as its type is younger than the old calendar. Time zones before they were standardised are not looked into:
+without a zone is never moved, as its type is younger than the old calendar. Time zones before they were standardised do not count:
 the calendar is that of UTC.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.options import Option, word
-from lakelet.autoloader.formats.typed.nested import entries_of, items_of, list_of, map_of, plain, struct_of
+from lakelet.autoloader.formats.typed.arrow_arrays import entries_of, items_of, list_of, map_of, plain, struct_of
 
 LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
 _SWITCH = -141_427  # days from 1970-01-01 to 1582-10-15
@@ -41,7 +41,7 @@ def mode_of(metadata: Mapping[bytes, Any], option: str, *, legacy_key: bytes, si
     return LEGACY if numbers < since or legacy_key in metadata else CORRECTED
 
 
-def rebased(array: Any, mode: str) -> Any:
+def rebase_old_dates(array: Any, mode: str) -> Any:
     """The array with its old dates and timestamps moved, at any depth. Raises OldDates."""
     if mode == CORRECTED or not _has_time(array.type):
         return array
@@ -49,21 +49,21 @@ def rebased(array: Any, mode: str) -> Any:
     kind = array.type
     if pa.types.is_struct(kind):
         before = array.flatten()
-        after = [rebased(column, mode) for column in before]
+        after = [rebase_old_dates(column, mode) for column in before]
         changed = any(new is not old for new, old in zip(after, before, strict=True))
-        return struct_of(array, after, _with(kind, after)) if changed else array
+        return struct_of(array, after, _struct_type(kind, after)) if changed else array
     if pa.types.is_map(kind):
         offsets, keys, values = entries_of(array)
-        new_keys, new = rebased(keys, mode), rebased(values, mode)
+        new_keys, new = rebase_old_dates(keys, mode), rebase_old_dates(values, mode)
         return array if new is values and new_keys is keys else map_of(array, offsets, new_keys, new, pa.map_(new_keys.type, new.type))
     if pa.types.is_list(kind):
         offsets, items = items_of(array)
-        new = rebased(items, mode)
+        new = rebase_old_dates(items, mode)
         return array if new is items else list_of(array, offsets, new, pa.list_(new.type))
-    return _leaf(array, mode)
+    return _rebased_leaf(array, mode)
 
 
-def _with(kind: Any, columns: list[Any]) -> Any:
+def _struct_type(kind: Any, columns: list[Any]) -> Any:
     return pa.struct([pa.field(kind.field(at).name, column.type) for at, column in enumerate(columns)])
 
 
@@ -73,7 +73,7 @@ def _has_time(kind: Any) -> bool:
     return any(_has_time(kind.field(at).type) for at in range(kind.num_fields)) if pa.types.is_nested(kind) else False
 
 
-def _leaf(array: Any, mode: str) -> Any:
+def _rebased_leaf(array: Any, mode: str) -> Any:
     kind = array.type
     if pa.types.is_date64(kind):
         array, kind = array.cast(pa.date32()), pa.date32()
@@ -84,11 +84,11 @@ def _leaf(array: Any, mode: str) -> Any:
         return array
     if mode == EXCEPTION:
         raise OldDates("a date or timestamp before 1582-10-15 may be in the old calendar, and the rebase mode is EXCEPTION")
-    moved = [_moved(number, width) for number in numbers.to_pylist()]
+    moved = [_moved_number(number, width) for number in numbers.to_pylist()]
     return pa.array(moved, numbers.type).view(kind)
 
 
-def _moved(number: int | None, width: int) -> int | None:
+def _moved_number(number: int | None, width: int) -> int | None:
     if number is None or number >= _SWITCH * width:
         return number
     day, rest = divmod(number, width)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from lakelet.autoloader.formats.typed.nested import plain_type
-from lakelet.autoloader.types.growth import grow, is_hinted, wider
+from lakelet.autoloader.formats.typed.arrow_arrays import plain_type
+from lakelet.autoloader.schema_growth import grow, is_hinted, wider
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def schema_of(schema: Any) -> t.StructType:
     return t.StructType([t.StructField(name, kind, True) for name, kind in fields if kind is not None and name])
 
 
-def inferred(spec: ReaderSpec, files: Sequence[tuple[str, t.StructType]], known: t.StructType | None) -> t.StructType:
+def merged_columns(spec: ReaderSpec, files: Sequence[tuple[str, t.StructType]], known: t.StructType | None) -> t.StructType:
     """What `Format.infer` answers for files of these (uri, columns), the first file's order and spelling first.
 
     Raises CF_FAILED_TO_INFER_SCHEMA when two files have types for one column that no type takes both of.
@@ -93,14 +93,14 @@ def inferred(spec: ReaderSpec, files: Sequence[tuple[str, t.StructType]], known:
         if current is None or known is None:
             merged.add(uri, columns)
             continue
-        inside, fresh = divided(known, columns, fold=not spec.case_sensitive)
+        inside, fresh = in_two_parts(known, columns, fold=not spec.case_sensitive)
         merged.add(uri, fresh)
         if spec.widens:
             current = grow(current, inside, unless_hinted=frozenset(spec.hinted))[0]
     return merged.result if current is None else grow(current, merged.result)[0]
 
 
-def divided(known: t.StructType, seen: t.StructType, *, fold: bool) -> tuple[t.StructType, t.StructType]:
+def in_two_parts(known: t.StructType, seen: t.StructType, *, fold: bool) -> tuple[t.StructType, t.StructType]:
     """`seen` in two parts: what `known` has too, in its spelling, and what is new. Other spellings are neither, unless `fold`."""
     exact = {field.name: field for field in known.fields}
     lower = {field.name.lower(): field for field in known.fields}
@@ -108,7 +108,7 @@ def divided(known: t.StructType, seen: t.StructType, *, fold: bool) -> tuple[t.S
     for field in seen.fields:
         match = exact.get(field.name) or (lower.get(field.name.lower()) if fold else None)
         if match is not None:
-            old, new = _divided_type(match.dataType, field.dataType, fold)
+            old, new = _type_in_two_parts(match.dataType, field.dataType, fold)
             inside += [t.StructField(match.name, old, True)]
             fresh += [] if new is None else [t.StructField(match.name, new, True)]
         elif field.name.lower() not in lower:
@@ -116,12 +116,12 @@ def divided(known: t.StructType, seen: t.StructType, *, fold: bool) -> tuple[t.S
     return t.StructType(inside), t.StructType(fresh)
 
 
-def _divided_type(known: Any, seen: Any, fold: bool) -> tuple[Any, Any | None]:
+def _type_in_two_parts(known: Any, seen: Any, fold: bool) -> tuple[Any, Any | None]:
     if isinstance(known, t.StructType) and isinstance(seen, t.StructType):
-        inside, fresh = divided(known, seen, fold=fold)
+        inside, fresh = in_two_parts(known, seen, fold=fold)
         return inside, fresh if fresh.fields else None
     if isinstance(known, t.ArrayType) and isinstance(seen, t.ArrayType):
-        old, new = _divided_type(known.elementType, seen.elementType, fold)
+        old, new = _type_in_two_parts(known.elementType, seen.elementType, fold)
         return t.ArrayType(old, True), None if new is None else t.ArrayType(new, True)
     return seen, None
 
@@ -135,9 +135,9 @@ class _Merge:
         self.result = t.StructType([])
 
     def add(self, uri: str, columns: t.StructType) -> None:
-        self.result = self._struct(self.result, columns, "", uri)
+        self.result = self._merge_structs(self.result, columns, "", uri)
 
-    def _struct(self, known: t.StructType, seen: t.StructType, prefix: str, uri: str) -> t.StructType:
+    def _merge_structs(self, known: t.StructType, seen: t.StructType, prefix: str, uri: str) -> t.StructType:
         fields = {field.name.lower(): field for field in known.fields}
         for field in seen.fields:
             path = f"{prefix}{field.name}"
@@ -146,17 +146,17 @@ class _Merge:
                 fields[field.name.lower()] = field
                 self._origin.setdefault(path.lower(), uri)
             else:
-                fields[field.name.lower()] = t.StructField(old.name, self._type(old.dataType, field.dataType, path, uri), True)
+                fields[field.name.lower()] = t.StructField(old.name, self._merge_types(old.dataType, field.dataType, path, uri), True)
         return t.StructType(list(fields.values()))
 
-    def _type(self, known: Any, seen: Any, path: str, uri: str) -> Any:
+    def _merge_types(self, known: Any, seen: Any, path: str, uri: str) -> Any:
         if isinstance(known, t.StructType) and isinstance(seen, t.StructType):
-            return self._struct(known, seen, path + ".", uri)
+            return self._merge_structs(known, seen, path + ".", uri)
         if isinstance(known, t.ArrayType) and isinstance(seen, t.ArrayType):
-            return t.ArrayType(self._type(known.elementType, seen.elementType, path + ".element", uri), True)
+            return t.ArrayType(self._merge_types(known.elementType, seen.elementType, path + ".element", uri), True)
         if isinstance(known, t.MapType) and isinstance(seen, t.MapType):
-            key = self._type(known.keyType, seen.keyType, path + ".key", uri)
-            return t.MapType(key, self._type(known.valueType, seen.valueType, path + ".value", uri), True)
+            key = self._merge_types(known.keyType, seen.keyType, path + ".key", uri)
+            return t.MapType(key, self._merge_types(known.valueType, seen.valueType, path + ".value", uri), True)
         wide = widest(known, seen)
         if wide is None and is_hinted(path.lower(), self._hinted):
             return known  # the hint decides

@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.discovery.unreadable import unreadable
-from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
+from lakelet.autoloader.discovery.files import Files, unreadable
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, mark_of
 from lakelet.autoloader.formats.charsets import charset, text_chunks, with_lost_bytes
-from lakelet.autoloader.formats.json.blocks import UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import unknown_types, widened
 from lakelet.autoloader.formats.json.inference import Struct, Type, finish, to_spark
-from lakelet.autoloader.formats.json.readers import unknown_fields
-from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, UnknownMembers
+from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules
 from lakelet.autoloader.formats.json.text import BrokenText, Obj
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
-from lakelet.autoloader.formats.lines import open_stream
-from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, ratio, text
+from lakelet.autoloader.formats.options import DATE_PATTERNS, LOCALE, encoding, flag, ratio, text
+from lakelet.autoloader.formats.text_blocks import open_stream
 from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
 from lakelet.autoloader.formats.xml.types import Shaper, XmlTyping, xml_scalar
+from lakelet.autoloader.schema_growth import grow
 from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
-from lakelet.autoloader.types.growth import grow
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -37,10 +34,53 @@ _OPENED = re.compile(r"<([^\s/>!?]+)")
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
+class XmlReader(FormatReader):
+    """Rows of whole files, element by element."""
+
+    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
+        super().__init__(spec, fields, files, ignored)
+        self._kinds = {name: kind for name, kind, _ in fields}
+        self._rows = RowReader(list(self._kinds.items()), row_rules(spec, ignored), spec.corrupt_column)
+        self._shaper = shaper_of(spec)
+        self._xml = xml_rules(spec)
+
+    def chunks(self, part: FilePart) -> Iterator[Chunk]:
+        rows: list[JsonRow] = []
+        number = 0
+        for element in _row_elements(self.spec, self.files, part.path):
+            rows.append(self._row(element, number))
+            number += 1
+            if len(rows) >= _ROWS:
+                yield self._chunk(rows, number - len(rows))
+                rows = []
+        if rows:
+            yield self._chunk(rows, number - len(rows))
+
+    def _row(self, element: str, number: int) -> JsonRow:
+        try:
+            return self._rows.row(self._shaper.record(tree_of(element, self._xml), self._kinds), element)
+        except BrokenText:
+            return self._rows.broken(with_lost_bytes(element))
+        except UnknownFields as error:
+            raise error.at(number + 1) from None
+
+    def _chunk(self, rows: Sequence[JsonRow], before: int) -> Chunk:
+        arrays = [pa.array([row.values[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self.fields)]
+        if not any(row.broken or row.rescued for row in rows):
+            return Chunk(arrays)
+        marks = [
+            mark_of(at, broken=row.broken, rescued=row.rescued is not None, bad_bytes=row.bad_bytes)
+            for at, row in enumerate(rows, before + 1)
+        ]
+        raw = {at: row.text for at, row in enumerate(rows) if row.broken}
+        return Chunk(arrays, [row.rescued for row in rows], marks, raw)
+
+
 class XmlFormat(Format):
     """`cloudFiles.format` xml."""
 
     name = "xml"
+    reader_class = XmlReader
     folds_names = True
     conditions = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
 
@@ -53,17 +93,14 @@ class XmlFormat(Format):
         flag("excludeAttribute", False),
         text("attributePrefix", "_"),
         text("valueTag", "_VALUE"),
-        Option("encoding", charset),
-        Option("charset", charset),
+        encoding(None),
         flag("ignoreSurroundingSpaces", True),
         flag("ignoreNamespace", False),
         text("nullValue"),
         text("inferSchema", notice="cloudFiles.inferColumnTypes says whether types are inferred"),
         text("rowValidationXSDPath", only=()),
         text("singleVariantColumn", only=()),
-        date_pattern("dateFormat"),
-        date_pattern("timestampFormat"),
-        date_pattern("timestampNTZFormat"),
+        *DATE_PATTERNS,
         LOCALE,
     )
 
@@ -72,8 +109,6 @@ class XmlFormat(Format):
             return "format xml needs the option rowTag: the name of the element that is one record"
         if re.search(r"[<>/\s]", options["rowtag"]):
             return f"option rowTag must be the name of an element, without brackets, not {options['rowtag']!r}"
-        if options["encoding"] is not None and options["charset"] is not None and options["encoding"] != options["charset"]:
-            return f"encoding {options['encoding']} and charset {options['charset']} are two names of one option"
         return None
 
     def field_at(self, spec: ReaderSpec, files: Files, path: str, before: str) -> str | None:
@@ -92,7 +127,7 @@ class XmlFormat(Format):
         found: Type = Struct()
         wide: Any = known
         for path in paths:
-            for node in _sample(spec, files, path, share):
+            for node in _sampled_rows(spec, files, path, share):
                 part = node if reader is None else reader.unknown_part(shaper.record(node, fields))
                 kind = typing.type_of(part)
                 if isinstance(kind, Struct):
@@ -103,55 +138,10 @@ class XmlFormat(Format):
         seen: StructType = to_spark(finished if finished is not None else Struct())
         return seen if wide is known else grow(wide, seen)[0]
 
-    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
-        return XmlReader(spec, fields, files, ignored)
 
-
-class XmlReader(FormatReader):
-    """Rows of whole files, element by element."""
-
-    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
-        super().__init__(spec, fields, files, ignored)
-        self._kinds = {name: kind for name, kind, _ in fields}
-        self._rows = RowReader(list(self._kinds.items()), row_rules(spec, ignored), spec.corrupt_column)
-        self._shaper = shaper_of(spec)
-        self._xml = xml_rules(spec)
-
-    def chunks(self, part: FilePart) -> Iterator[Chunk]:
-        rows: list[JsonRow] = []
-        number = 0
-        for element in _elements(self.spec, self.files, part.path):
-            rows.append(self._row(element, number))
-            number += 1
-            if len(rows) >= _ROWS:
-                yield self._chunk(rows, number - len(rows))
-                rows = []
-        if rows:
-            yield self._chunk(rows, number - len(rows))
-
-    def _row(self, element: str, number: int) -> JsonRow:
-        try:
-            return self._rows.row(self._shaper.record(tree_of(element, self._xml), self._kinds), element)
-        except BrokenText:
-            return self._rows.broken(with_lost_bytes(element))
-        except UnknownMembers as error:
-            raise unknown_fields(UnknownInLine(error.blob, number, error.wider), 0) from None
-
-    def _chunk(self, rows: Sequence[JsonRow], before: int) -> Chunk:
-        arrays = [pa.array([row.values[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self.fields)]
-        if not any(row.broken or row.rescued for row in rows):
-            return Chunk(arrays)
-        marks = [
-            mark_of(at, broken=row.broken, rescued=row.rescued is not None, bad_bytes=row.bad_bytes)
-            for at, row in enumerate(rows, before + 1)
-        ]
-        raw = {at: row.text for at, row in enumerate(rows) if row.broken}
-        return Chunk(arrays, [row.rescued for row in rows], marks, raw)
-
-
-def _elements(spec: ReaderSpec, files: Files, path: str) -> Iterator[str]:
+def _row_elements(spec: ReaderSpec, files: Files, path: str) -> Iterator[str]:
     """The texts of the rows of a file. Raises FAILED_READ_FILE."""
-    codec = spec.format_options["encoding"] or spec.format_options["charset"] or _declared_codec(files, path)
+    codec = spec.format_options["encoding"] or _declared_codec(files, path)
     with open_stream(files, path) as stream:
         try:
             yield from rows_of(text_chunks(stream, codec), xml_rules(spec))
@@ -176,10 +166,10 @@ def _declared_codec(files: Files, path: str) -> str:
         raise unreadable(files.uri(path), error, why=f"its encoding {error}") from None
 
 
-def _sample(spec: ReaderSpec, files: Files, path: str, share: float) -> Iterator[Obj]:
+def _sampled_rows(spec: ReaderSpec, files: Files, path: str, share: float) -> Iterator[Obj]:
     """The trees of the rows of a file, or of an even share of them. Broken rows say nothing about the schema."""
     rules = xml_rules(spec)
-    for number, element in enumerate(_elements(spec, files, path)):
+    for number, element in enumerate(_row_elements(spec, files, path)):
         if number and int((number + 1) * share) == int(number * share):
             continue
         try:

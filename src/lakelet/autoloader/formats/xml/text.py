@@ -1,8 +1,10 @@
 """XML rows: the elements named by `rowTag`, cut out of a text that streams by, and their trees (FF-18).
 
 Only row elements are parsed, one at a time, each without the document's prolog: entities that a DTD declares do not exist in them, so that
-nothing can be expanded without bounds, and one broken row does not end a file. A tree is that of `json.text`: an element with attributes or
-children is an `Element` with a pair per attribute, child and piece of text, repeated names included; any other element is its text.
+nothing can be expanded without bounds, and one broken row does not end a file.
+
+A tree is that of `json.text`: an element with attributes or children is an `Element` with a pair per attribute, child and piece of
+text, repeated names included; any other element is its text.
 """
 
 from __future__ import annotations
@@ -91,25 +93,25 @@ class _Cutter:
         while True:
             found = self._outside.search(self._text, at)
             if found is None:
-                if not self._fill(max(at, self._text.rfind("<", at)) if "<" in self._text[at:] else len(self._text)):
+                if not self._take_in_more(max(at, self._text.rfind("<", at)) if "<" in self._text[at:] else len(self._text)):
                     return
                 at = 0
                 continue
             start = found.start()
             other = _ENDS.get(found[0])
-            end = self._after(other, found.end()) if other else self._row_end(start)
+            end = self._end_of_mark(other, found.end()) if other else self._row_end(start)
             if end is not None:
                 if not other:
                     yield self._text[start:end]
                 at = end
-            elif self._fill(start):
+            elif self._take_in_more(start):
                 at = 0
             else:
                 if not other:
                     yield self._text  # the file ends inside a row
                 return
 
-    def _after(self, mark: str, at: int) -> int | None:
+    def _end_of_mark(self, mark: str, at: int) -> int | None:
         found = self._text.find(mark, at)
         return None if found < 0 else found + len(mark)
 
@@ -119,7 +121,7 @@ class _Cutter:
         while (found := self._inside.search(self._text, at)) is not None:
             other = _ENDS.get(found[0])
             if other:
-                end = self._after(other, found.end())
+                end = self._end_of_mark(other, found.end())
             elif found[0].startswith("</"):
                 depth, end = depth - 1, found.end()
             else:
@@ -131,7 +133,7 @@ class _Cutter:
             at = end
         return None
 
-    def _fill(self, keep: int) -> bool:
+    def _take_in_more(self, keep: int) -> bool:
         """Drop the text before `keep` and take in about as much again as is left; False at the end."""
         parts = [self._text[keep:]]
         wanted, taken = len(parts[0]), 0

@@ -28,8 +28,8 @@ from lakelet.autoloader.formats.json.text import Arr, Node, Obj
 from lakelet.autoloader.formats.json.text import Num as Literal
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.json.values import scalar as json_scalar
-from lakelet.autoloader.formats.values import as_float
 from lakelet.autoloader.formats.xml.text import Element, XmlRules, trimmed
+from lakelet.autoloader.text_values import as_float
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -49,19 +49,19 @@ def xml_scalar(data_type: Any, datetime_formats: DatetimeFormats) -> Callable[[N
     if kind == "boolean":
         return lambda value: _WORDS.get(value.lower()) if type(value) is str else None
     if kind in ("double", "float"):
-        return _double if kind == "double" else lambda value: as_float(_double(value))
-    inner = json_scalar(data_type, strict(datetime_formats))
+        return _double_value if kind == "double" else lambda value: as_float(_double_value(value))
+    inner = json_scalar(data_type, with_strict_dates(datetime_formats))
     if kind in _NUMBERS:
         return lambda value: inner(Literal(value.removeprefix("+"))) if type(value) is str and _INTEGER.fullmatch(value) else None
     return lambda value: inner(value) if type(value) is str else None
 
 
-def strict(formats: DatetimeFormats) -> DatetimeFormats:
+def with_strict_dates(formats: DatetimeFormats) -> DatetimeFormats:
     """The formats of XML: without a pattern a date has the form yyyy-MM-dd."""
     return formats if formats.date is not None else replace(formats, date=_DAY)
 
 
-def _double(value: Node) -> float | None:
+def _double_value(value: Node) -> float | None:
     """The number of a text that Java's parser of DOUBLE takes as a whole: `1.5`, `1d`, `0x1p3`, `Infinity`."""
     if type(value) is not str:
         return None
@@ -80,7 +80,7 @@ class XmlTyping:
     """How trees get their types.
 
     Args:
-        typed: look into texts (`inferColumnTypes`); otherwise every text is STRING.
+        typed: the texts decide about types (`inferColumnTypes`); otherwise every text is STRING.
         prefers_decimal: fractions are DECIMAL where 38 digits hold them (mode addNewColumnsWithTypeWidening).
         local: a timestamp without zone is TIMESTAMP_NTZ.
     """
@@ -89,7 +89,7 @@ class XmlTyping:
         self, datetime_formats: DatetimeFormats, value_tag: str, *, typed: bool, prefers_decimal: bool, local: bool = False
     ) -> None:
         self._typed, self._decimal, self._value_tag = typed, prefers_decimal, value_tag
-        self._dates, self._timestamps = strict(datetime_formats).dates(), datetime_formats.timestamps()
+        self._dates, self._timestamps = with_strict_dates(datetime_formats).dates(), datetime_formats.timestamps()
         self._local = datetime_formats.local_timestamps() if local else None
 
     def type_of(self, node: Node) -> Type:
@@ -174,7 +174,7 @@ class Shaper:
             kind = kinds.get(key)
             is_array = kind is not None and kind.typeName() == "array"
             if not is_array and (kind is not None or counts[name] == 1):
-                taken, rest = (value, None) if kind is None else self._taken(value, kind)
+                taken, rest = (value, None) if kind is None else self._taken_and_left(value, kind)
                 shaped.append((name, taken))
                 if rest is not None:
                     left.append((name, rest))
@@ -184,13 +184,13 @@ class Shaper:
                 together[group] = (Arr(), Arr())
                 shaped.append((name, together[group][0]))
                 left.append((name, together[group][1]))
-            taken, rest = self._taken(value, kind.elementType) if kind is not None and is_array else (value, None)
+            taken, rest = self._taken_and_left(value, kind.elementType) if kind is not None and is_array else (value, None)
             together[group][0].append(taken)
             together[group][1].append(rest)
         left = Obj([(name, rest) for name, rest in left if isinstance(rest, Obj) or any(one is not None for one in rest)])
         return Obj([*left, *shaped])
 
-    def _taken(self, node: Node, kind: Any) -> tuple[Node, Node]:
+    def _taken_and_left(self, node: Node, kind: Any) -> tuple[Node, Node]:
         """What a value of a type takes of an element, and what it leaves: None, or attributes in the place where they stood."""
         name = kind.typeName()
         if name == "struct":
@@ -198,10 +198,10 @@ class Shaper:
                 node = Obj([(self._rules.value_tag, node)] if trimmed(node or "") else [])
             return (self.record(node, {f.name: f.dataType for f in kind.fields}) if isinstance(node, Obj) else node), None
         if name == "array":
-            taken, rest = self._taken(node, kind.elementType)
+            taken, rest = self._taken_and_left(node, kind.elementType)
             return Arr([taken]), None if rest is None else Arr([rest])
         if name == "map":
-            return (None, None) if node == "" else self._map(node, kind)
+            return (None, None) if node == "" else self._map_entries(node, kind)
         is_text = name in ("string", "char", "varchar")
         if isinstance(node, Element) and name != "variant" and (is_text or not node.has_children):
             attributes = Obj(node[: node.attributes])
@@ -213,9 +213,9 @@ class Shaper:
         texts = element[element.attributes :]
         return texts[0][1] if texts and not element.has_children else self._rules.value(element.inner())
 
-    def _map(self, node: Node, kind: Any) -> tuple[Node, Node]:
+    def _map_entries(self, node: Node, kind: Any) -> tuple[Node, Node]:
         if not isinstance(node, Obj):
             return node, None
-        found = [(key, *self._taken(item, kind.valueType)) for key, item in node]
+        found = [(key, *self._taken_and_left(item, kind.valueType)) for key, item in node]
         left = Obj([(key, rest) for key, _, rest in found if rest is not None])
         return Obj([(key, taken) for key, taken, _ in found]), left or None

@@ -119,7 +119,7 @@ class _Growth:
         fields = []
         for field in known.fields:
             other = fresh.get(field.name)
-            kind = field.dataType if other is None else self._type(field.dataType, other.dataType, f"{prefix}{field.name}")
+            kind = field.dataType if other is None else self._grown_type(field.dataType, other.dataType, f"{prefix}{field.name}")
             fields.append(field if kind is field.dataType else StructField(field.name, kind, field.nullable, field.metadata))
         taken = {field.name.lower() for field in known.fields}
         for field in seen.fields:
@@ -129,13 +129,13 @@ class _Growth:
         grown = len(fields) > len(known.fields) or any(a is not b for a, b in zip(fields, known.fields, strict=False))
         return StructType(fields) if grown else known
 
-    def _type(self, known: Any, seen: Any, path: str) -> Any:
+    def _grown_type(self, known: Any, seen: Any, path: str) -> Any:
         from pyspark.sql.types import ArrayType, StructType
 
         if isinstance(known, StructType) and isinstance(seen, StructType):
             return self.struct(known, seen, path + ".")
         if isinstance(known, ArrayType) and isinstance(seen, ArrayType):
-            element = self._type(known.elementType, seen.elementType, path + ".element")
+            element = self._grown_type(known.elementType, seen.elementType, path + ".element")
             return known if element is known.elementType else ArrayType(element, known.containsNull)
         if self._fixed is None or is_hinted(path, self._fixed):
             return known

@@ -1,33 +1,42 @@
-"""Auto Loader without the Lakelet runtime: state and evolution where nobody looks after the query (docs/cookbook.md, recipe 6).
+"""Auto Loader without the Lakelet runtime: state and evolution of a query that the application runs (docs/cookbook.md, recipe 6).
 
 The runtime gives each source a state folder and stores new schema versions in the driver. Alone, the state lies at the source's
 `cloudFiles.schemaLocation` (or where the option `lakelet.state` says), and the reader that meets unknown fields stores the next version.
+
+`load` in Python gives a stand-alone stream what a bare data source cannot: the hidden column `_metadata`, VARIANT columns and session
+settings. Inside the Lakelet runtime, whose own replacements answer, the methods do what they did before.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.driver import AutoLoaderSource
-from lakelet.autoloader.options import Options
-from lakelet.autoloader.schema.source_schema import SourceSchema
-from lakelet.autoloader.spec import ReaderSpec, SourceSpec, names_pattern
-from lakelet.autoloader.state.followed import followed
-from lakelet.autoloader.state.reads import SourceReads, note, noted
+from lakelet.autoloader.loading import FORMAT, capturing, given_options, pop_path, reader_arguments, struct_of
+from lakelet.autoloader.options import AutoLoaderOptions, batch_usage
+from lakelet.autoloader.settings import source_settings
+from lakelet.autoloader.source_schema import SourceSchema
+from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec, SourceSpec, names_pattern
+from lakelet.autoloader.state.source_moves import SourceReads, followed, note, noted
+from lakelet.base.active import in_pipeline
 from lakelet.base.errors import LakeletError
+from lakelet.base.patching import Patch, PatchSet, put_on, without_context
 from lakelet.files.moves import PROJECT, Folder, Move
 from lakelet.files.remote import one_spelling, path_in_store, scheme_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.state.same_names import SameNames
-    from lakelet.autoloader.types.growth import UnknownFieldNote
+    from lakelet.autoloader.schema_growth import UnknownFieldNote
+    from lakelet.autoloader.state.source_moves import SameNames
+
 
 STATE_OPTION = "lakelet.state"
 """Folder of the state (ledger of seen files; schema log unless `cloudFiles.schemaLocation` names another path)."""
@@ -57,20 +66,20 @@ def open_alone(
     said = {key: value for key, value in options.items() if key.lower() not in (STATE_OPTION, MOVED_OPTION, "path")}
     spec = SourceSpec(path, said, schema)
     source = AutoLoaderSource.open(spec, state=state, confs=confs)
-    _follow(source, spec, state, by_key.get(MOVED_OPTION))
+    _note_reads(source, spec, state, by_key.get(MOVED_OPTION))
     if source.notices:
         warnings.warn("cloudFiles: " + "; ".join(source.notices), stacklevel=3)
     return source
 
 
-def _follow(source: AutoLoaderSource, spec: SourceSpec, state: str, told: str | None) -> None:
+def _note_reads(source: AutoLoaderSource, spec: SourceSpec, state: str, told: str | None) -> None:
     """Note what the stream reads, and where the files lie that it has read: they may have been moved with the state."""
     before, now = noted(state), SourceReads(path_in_store(spec.path), names_pattern(spec), _folder_of(spec.path, state))
 
     def compared(old: Folder, new: Folder, moves: Sequence[Move]) -> SameNames:
         return source.same_names(old.path, new.path, moves)
 
-    found = followed(before, now, compared, _told(told), partial(_moved_or_other, state)).now
+    found = followed(before, now, compared, _moves_given(told), partial(_moved_or_other, state)).now
     if found != before:
         note(state, found)
 
@@ -82,7 +91,7 @@ def _folder_of(location: str, state: str) -> Folder:
     return Folder(path, store, roots={PROJECT: path_in_store(state)} if here else {}, shown=fixed_folder(location) if store else path)
 
 
-def _told(text: str | None) -> tuple[Move, ...]:
+def _moves_given(text: str | None) -> tuple[Move, ...]:
     """What the option says was moved. Raises CF_INVALID_OPTION_VALUE."""
     if text is None:
         return ()
@@ -123,7 +132,7 @@ def evolve_in_reader(spec: ReaderSpec, note: UnknownFieldNote) -> None:
     format = format_of(spec.format)
     assert format is not None
     location = spec.schema_location or spec.state
-    options = Options(format, spec, location, spec.hints or None, include_existing=True, sample_files=0, sample_bytes=0)
+    options = AutoLoaderOptions(format, spec, location, spec.hints or None, include_existing=True, sample_files=0, sample_bytes=0)
     schema = SourceSchema(SourceSpec(spec.path, {}), options, location, store=True)
     if schema.public().json() == spec.schema_json:
         schema.evolve(note, Ledger(spec.state).planned(note.after, note.up_to)["path"].to_pylist())
@@ -133,7 +142,7 @@ def _no_state(path: str, *, explicit: bool) -> LakeletError:
     if explicit:
         return LakeletError(
             "CF_INCORRECT_STREAM_USAGE",
-            f"{path}: outside a pipeline a cloudFiles stream must be told where to remember the files it has seen",
+            f"{path}: outside a pipeline a cloudFiles stream needs a folder where it remembers the files it has seen",
             todo=f"Set the option {STATE_OPTION} (or cloudFiles.schemaLocation) to a folder of this stream's own.",
         )
     return LakeletError(
@@ -161,3 +170,93 @@ def _check_bare(columns: StructType, given: StructType | None) -> None:
             f"column {variants[0]} is VARIANT, which the bare data source cannot return",
             todo="Load in Python after lakelet.autoloader.register(spark), or declare it STRING and use parse_json.",
         )
+
+
+_numbers = itertools.count()
+
+
+def _stream_load(original: Any) -> Any:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
+        said, given = reader_arguments(self), given_options(self, options)
+        ours = str(format or said.get("format")).lower() == FORMAT and SPEC_OPTION not in given
+        if not ours or in_pipeline():
+            frame: DataFrame = original(self, path, format, schema, **options)
+            return frame
+        spark = self._spark
+        declared = struct_of(schema if schema is not None else said.get("schema"), spark)
+        source = open_alone(path or pop_path(given) or "", given, declared, source_settings(spark))
+        return source.read_stream(spark, name=f"lakelet_source_{next(_numbers)}", evolve_here=True)
+
+    return load
+
+
+def _batch_load(original: Any) -> Any:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
+        if str(format or reader_arguments(self).get("format")).lower() == FORMAT and not in_pipeline():
+            raise batch_usage()
+        frame: DataFrame = original(self, path, format, schema, **options)
+        return frame
+
+    return load
+
+
+def _stop(original: Any) -> Any:
+    def stop(self: Any) -> None:
+        try:
+            original(self)
+        finally:
+            while _open:  # close() takes it out of the list
+                _open[-1].close()
+
+    return stop
+
+
+class Registration:
+    """Auto Loader's replacements in this process, from `register` until `close`, the end of a `with` block or the stop of Spark."""
+
+    def close(self) -> None:
+        """End the registration; with the last one that is open pyspark is as before."""
+        if self in _open:
+            _open.remove(self)
+        if not _open and _on:
+            _on.pop().take_off()
+
+    def __enter__(self) -> Registration:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_open: list[Registration] = []
+_on: list[PatchSet] = []  # the set that is on; at most one
+
+
+def opened() -> Registration:
+    """Put the replacements on, if they are not on already."""
+    if _on and not _on[0].is_on:  # an update that has ended took them off
+        _on.clear()
+        _open.clear()
+    if not _on:
+        _on.append(put_on(STAND_ALONE))
+    _open.append(registration := Registration())
+    return registration
+
+
+_READER, _STREAM = "pyspark.sql.readwriter.DataFrameReader", "pyspark.sql.streaming.readwriter.DataStreamReader"
+_KNOWS = "pyspark hands it to Java and forgets it; `load` has to know it"
+
+STAND_ALONE: tuple[Patch, ...] = (
+    *(Patch(_STREAM, name, without_context(capturing(name)), _KNOWS, "2.0.0") for name in ("format", "schema", "option", "options")),
+    Patch(_STREAM, "load", without_context(_stream_load), "a stream of cloudFiles has _metadata and VARIANT columns", "2.0.0"),
+    Patch(_READER, "format", without_context(capturing("format")), _KNOWS, "1.4.0"),
+    Patch(_READER, "load", without_context(_batch_load), "cloudFiles cannot be read as a batch", "1.4.0"),
+    Patch(
+        "pyspark.core.context.SparkContext",
+        "stop",
+        without_context(_stop),
+        "the replacements end with the application",
+        "0.7.0",
+    ),
+)
+"""What a stand-alone application's `load` needs."""

@@ -1,26 +1,92 @@
-"""The columns of one source: stored, declared or inferred; and how they grow (FS-1, FS-23).
+"""The columns of one source: stored in a schema log, declared or inferred; and how they grow (FS-1, FS-21, FS-23).
 
-Runs in the driver, and without a Spark session also in the process of a reader (a source that Lakelet does not look after).
+The log is `<location>/_schemas/0`, `1`, …, one small text file per version. A file holds the line `v1` and one JSON object with
+`dataSchemaJson` and `partitionSchemaJson` (Spark's struct JSON as text). People read and edit these files, so white space and further
+members do not matter. `SourceSchema` runs in the driver, and without a Spark session also in the process of a reader (a source that Lakelet
+does not look after).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.options import Options
+from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.options import AutoLoaderOptions
 from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 from lakelet.autoloader.spec import Columns, ReaderSpec, SchemaChange, SourceSpec
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
+from lakelet.base.failpoints import reached
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.schema.schema_log import SchemaLog
-    from lakelet.autoloader.types.growth import UnknownFieldNote
+    from lakelet.autoloader.schema_growth import UnknownFieldNote
     from lakelet.base.errors import Location
+
+
+_HEADER = "v1"
+
+
+@dataclass(frozen=True)
+class SchemaLogVersion:
+    """One version: its number, the data columns, the partition columns, and how it came about."""
+
+    number: int
+    data: StructType
+    partitions: StructType
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+class SchemaLog:
+    """The versions under one schema location."""
+
+    def __init__(self, location: str) -> None:
+        self._files, root = files_for(location)
+        self._folder = root.rstrip("/") + "/_schemas"
+
+    def latest(self) -> SchemaLogVersion | None:
+        """The current version, None when nothing was ever stored. Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN."""
+        numbers = [int(name) for name in self._files.names(self._folder) if name.isdigit()]
+        return self._read_version(max(numbers)) if numbers else None
+
+    def history(self) -> list[SchemaLogVersion]:
+        """All versions, oldest first. Raises like `latest`."""
+        return [self._read_version(number) for number in sorted(int(name) for name in self._files.names(self._folder) if name.isdigit())]
+
+    def append(self, number: int, data: StructType, partitions: StructType, origin: dict[str, Any]) -> SchemaLogVersion:
+        """Store version `number`; when another process stored it first, that one counts and is returned."""
+        content = {"dataSchemaJson": data.json(), "partitionSchemaJson": partitions.json(), "origin": origin}
+        reached("schema_log.before")
+        self._files.create(self._version_path(number), f"{_HEADER}\n{json.dumps(content)}\n".encode())
+        reached("schema_log.written")
+        return self._read_version(number)
+
+    def _version_path(self, number: int) -> str:
+        return f"{self._folder}/{number}"
+
+    def _read_version(self, number: int) -> SchemaLogVersion:
+        from pyspark.sql.types import StructType
+
+        path = self._version_path(number)
+        header, _, body = self._files.read(path).decode("utf-8", errors="replace").strip().partition("\n")
+        if header.strip() != _HEADER:
+            if header.strip()[:1] == "v" and header.strip()[1:].isdigit():
+                raise unknown_format(f"schema log {path}", header.strip()[1:], int(_HEADER[1:]))
+            raise LakeletError("CF_STATE_DAMAGED", f"schema log {path} starts with {header[:20]!r}, not {_HEADER!r}")
+        try:
+            content = json.loads(body)
+            data = StructType.fromJson(json.loads(content["dataSchemaJson"]))
+            partitions = StructType.fromJson(json.loads(content.get("partitionSchemaJson") or '{"type":"struct","fields":[]}'))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LakeletError(
+                "CF_STATE_DAMAGED", f"schema log {path} cannot be read", why=f"{type(error).__name__}: {error}", todo="Correct the file."
+            ) from None
+        origin = content.get("origin")
+        return SchemaLogVersion(number, data, partitions, origin if isinstance(origin, dict) else {})
 
 
 class SourceSchema:
@@ -31,14 +97,16 @@ class SourceSchema:
         seed: columns that an earlier dry run inferred; stored as version 0 instead of sampling the files again.
     """
 
-    def __init__(self, spec: SourceSpec, options: Options, location: str | None, *, store: bool, seed: Columns | None = None) -> None:
+    def __init__(
+        self, spec: SourceSpec, options: AutoLoaderOptions, location: str | None, *, store: bool, seed: Columns | None = None
+    ) -> None:
         self._spec, self._options, self._location, self._store, self._seed = spec, options, location, store, seed
         self._columns: Columns | None = None
 
     def columns(self) -> Columns:
         """The columns. Raises CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE when there is nothing to infer from."""
         if self._columns is None:
-            self._columns = self._declared() if self._spec.schema is not None else self._logged()
+            self._columns = self._declared_columns() if self._spec.schema is not None else self._logged_columns()
         return self._columns
 
     def public(self) -> StructType:
@@ -65,16 +133,16 @@ class SourceSchema:
 
         Raises CF_STATE_DAMAGED when the log is gone.
         """
-        from lakelet.autoloader.types.growth import grow
+        from lakelet.autoloader.schema_growth import grow
 
         if not self._options.reader.grows:
             return None
         self.columns()
-        before = self._log().latest()
+        before = self._schema_log().latest()
         if before is None:
             raise LakeletError("CF_STATE_DAMAGED", f"the schema log of {self._spec.path} is gone", todo="Do a full refresh of the dataset.")
-        seen = self._infer(paths, known=_joined(before.data, before.partitions))
-        seen = _without(seen, before.partitions.fieldNames())
+        seen = self._infer_from_files(paths, known=_data_and_partitions(before.data, before.partitions))
+        seen = _without_names(seen, before.partitions.fieldNames())
         hinted = self.hinted_names() if self._options.reader.widens else None
         wider, added, widened = grow(before.data, seen, unless_hinted=hinted)
         if not added and not widened:
@@ -86,7 +154,7 @@ class SourceSchema:
             "widened": [{"name": path, "from": old, "to": new} for path, old, new in widened],
             "at": at,
         }
-        after = self._log().append(before.number + 1, wider, before.partitions, origin)
+        after = self._schema_log().append(before.number + 1, wider, before.partitions, origin)
         self._columns = Columns(after.data, after.partitions)
         return SchemaChange(self._spec.path, before.number, after.number, added, widened, note.file)
 
@@ -103,36 +171,36 @@ class SourceSchema:
                 tuple((column["name"], column["from"], column["to"]) for column in version.origin.get("widened", ())),
                 version.origin["first_file"],
             )
-            for version in self._log().history()
+            for version in self._schema_log().history()
             if version.origin.get("at", "") >= since and "added" in version.origin
         ]
 
     # --- inside ---
 
-    def _declared(self) -> Columns:
+    def _declared_columns(self) -> Columns:
         from pyspark.sql.types import StructType
 
         from lakelet.autoloader.formats.json.values import readable
 
         return Columns(readable(self._spec.schema), StructType([]))
 
-    def _logged(self) -> Columns:
-        stored = self._log().latest() if self._location is not None else None
+    def _logged_columns(self) -> Columns:
+        stored = self._schema_log().latest() if self._location is not None else None
         if stored is None:
-            found, origin, number = self._seed or self._hinted(self._inferred()), {"reason": "inferred"}, 0
+            found, origin, number = self._seed or self._with_hints(self._inferred_columns()), {"reason": "inferred"}, 0
         else:
             known = Columns(stored.data, stored.partitions)
-            found, origin, number = self._hinted(known), {"reason": "schema hints changed"}, stored.number + 1
+            found, origin, number = self._with_hints(known), {"reason": "schema hints changed"}, stored.number + 1
             if found == known:
                 return known
         if not self._store:
             return found
         origin["at"] = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        version = self._log().append(number, found.data, found.partitions, origin)
+        version = self._schema_log().append(number, found.data, found.partitions, origin)
         return Columns(version.data, version.partitions)
 
-    def _hinted(self, found: Columns) -> Columns:
-        from lakelet.autoloader.schema.hints import apply_hints
+    def _with_hints(self, found: Columns) -> Columns:
+        from lakelet.autoloader.schema_hints import apply_hints
 
         hints = hints_of(self._options, self._spec.where)
         partitions = {name.lower() for name in found.partitions.fieldNames()}
@@ -146,23 +214,21 @@ class SourceSchema:
             return frozenset()
         return frozenset(name.lower().replace("`", "") for name in hints_of(self._options, self._spec.where))
 
-    def _log(self) -> SchemaLog:
-        from lakelet.autoloader.schema.schema_log import SchemaLog
+    def _schema_log(self) -> SchemaLog:
 
         if self._location is None:
             raise LakeletError("INTERNAL", "a source without state has no schema log")
         return SchemaLog(self._location)
 
-    def _inferred(self) -> Columns:
+    def _inferred_columns(self) -> Columns:
         """Columns of the sample: the newest files first, up to the sample size (FS-1)."""
         from pyspark.sql.types import StructField, StructType, VariantType
 
-        from lakelet.autoloader.discovery.listing import files_elsewhere, list_files
-        from lakelet.autoloader.planning import filters_of
-        from lakelet.autoloader.schema.hints import apply_hints, parse_hints
+        from lakelet.autoloader.discovery.listing import files_elsewhere, files_of, filters_of
+        from lakelet.autoloader.schema_hints import apply_hints, parse_hints
 
         format = self._options.format
-        table = list_files(self._spec.path, filters_of(self._options.reader), file_allowed=self._spec.batch).table
+        table = files_of(self._options.reader, file_allowed=self._spec.batch).table
         paths: list[str] = []
         size = 0
         for at in range(len(table) - 1, -1, -1):
@@ -187,7 +253,7 @@ class SourceSchema:
             )
         from lakelet.autoloader.formats.bad_bytes import first_broken
 
-        seen = self._infer(paths, None) if paths else None
+        seen = self._infer_from_files(paths, None) if paths else None
         if seen is None or (not seen.fields and not self._options.hints):
             broken = first_broken(self._options.reader, format, paths)
             if broken is not None:
@@ -203,9 +269,9 @@ class SourceSchema:
             )
         rescued = self._options.reader.rescued_column
         # A field that is called like the rescued column is rescued: the name is taken.
-        return Columns(_without(seen, [*partitions.fieldNames(), *([rescued] if rescued is not None else [])]), partitions)
+        return Columns(_without_names(seen, [*partitions.fieldNames(), *([rescued] if rescued is not None else [])]), partitions)
 
-    def _infer(self, paths: Sequence[str], known: StructType | None) -> StructType:
+    def _infer_from_files(self, paths: Sequence[str], known: StructType | None) -> StructType:
         from lakelet.autoloader.discovery.files import files_for
 
         files, _ = files_for(self._spec.path)
@@ -237,20 +303,20 @@ class SourceSchema:
         return StructType(fields)
 
 
-def hints_of(options: Options, where: Location | None = None) -> Mapping[str, Any]:
+def hints_of(options: AutoLoaderOptions, where: Location | None = None) -> Mapping[str, Any]:
     """The schema hints of a source; see `parse_hints`."""
-    from lakelet.autoloader.schema.hints import parse_hints
+    from lakelet.autoloader.schema_hints import parse_hints
 
     return parse_hints(options.hints or "", where, local=options.reader.is_on(LOCAL_TIMESTAMPS))
 
 
-def _joined(data: StructType, partitions: StructType) -> StructType:
+def _data_and_partitions(data: StructType, partitions: StructType) -> StructType:
     from pyspark.sql.types import StructType
 
     return StructType([*data.fields, *partitions.fields])
 
 
-def _without(schema: StructType, names: Sequence[str]) -> StructType:
+def _without_names(schema: StructType, names: Sequence[str]) -> StructType:
     """The value in the path wins over a value of the same name in the file (FS-20)."""
     from pyspark.sql.types import StructType
 
@@ -258,7 +324,7 @@ def _without(schema: StructType, names: Sequence[str]) -> StructType:
     return StructType([field for field in schema.fields if field.name.lower() not in taken])
 
 
-def reader_spec(options: Options, schema: SourceSchema | None, **more: Any) -> ReaderSpec:
+def reader_spec(options: AutoLoaderOptions, schema: SourceSchema | None, **more: Any) -> ReaderSpec:
     """The description for readers; without `schema` only what discovery needs is in it."""
     if schema is None:
         return replace(options.reader, **more)

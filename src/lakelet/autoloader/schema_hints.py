@@ -36,11 +36,11 @@ def parse_hints(text: str, where: Location | None = None, *, local: bool = False
             "spark.sql.legacy.consecutiveStringLiterals.enabled=true in the pipeline's configuration.",
         )
     hints: dict[str, Any] = {}
-    tree = _Tree()
-    for item in _split(text):
+    tree = _HintTree()
+    for item in _split_hints(text):
         match = _NAME.fullmatch(item)
         if match is None:
-            raise _bad(f"schema hint {item.strip()!r} is not a name and a type", where)
+            raise _invalid_hint(f"schema hint {item.strip()!r} is not a name and a type", where)
         segments = segments_of(match[1])
         kind = _Types(match[2], item, where, local).whole()
         problem = tree.add(segments, kind)
@@ -52,7 +52,7 @@ def parse_hints(text: str, where: Location | None = None, *, local: bool = False
 
 def apply_hints(schema: StructType, hints: Mapping[str, Any]) -> StructType:
     """The schema with hinted types and spellings; hinted columns that it does not have come last (FS-13, FS-17)."""
-    tree = _Tree()
+    tree = _HintTree()
     for path, kind in hints.items():
         tree.add(segments_of(path), kind)
     return _hinted_struct(schema.fields, tree)
@@ -60,15 +60,15 @@ def apply_hints(schema: StructType, hints: Mapping[str, Any]) -> StructType:
 
 def segments_of(path: str) -> list[str]:
     """The names in a dotted path, without backticks."""
-    return [_unquote(segment) for segment in re.findall(r"`(?:[^`]|``)*`|[^.`]+", path)]
+    return [_without_backticks(segment) for segment in re.findall(r"`(?:[^`]|``)*`|[^.`]+", path)]
 
 
-class _Tree:
+class _HintTree:
     """Hints by path: a node has a type, or children by their names in lower case (with the spelling of the hint)."""
 
     def __init__(self) -> None:
         self.kind: Any | None = None
-        self.children: dict[str, tuple[str, _Tree]] = {}
+        self.children: dict[str, tuple[str, _HintTree]] = {}
 
     def add(self, segments: Sequence[str], kind: Any) -> str | None:
         """Take in one hint; what is wrong with it, None if nothing is."""
@@ -80,13 +80,13 @@ class _Tree:
         if self.kind is not None:
             return "contradicts the hint for what it is inside of"
         name, *below = segments
-        child = self.children.setdefault(name.lower(), (name, _Tree()))[1]
+        child = self.children.setdefault(name.lower(), (name, _HintTree()))[1]
         if "element" in self.children and len(self.children) > 1:
             return "takes for a struct what another hint takes for an array"
         return child.add(below, kind)
 
 
-def _hinted(known: Any | None, tree: _Tree) -> Any:
+def _hinted_type(known: Any | None, tree: _HintTree) -> Any:
     """The type of a column or field under its hints; `known`: what was inferred, None when it is absent."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
@@ -96,27 +96,27 @@ def _hinted(known: Any | None, tree: _Tree) -> Any:
     fields = known.fields if isinstance(known, StructType) else []
     has_them = bool(names & {field.name.lower() for field in fields})
     if names == {"element"} and not has_them:
-        return ArrayType(_hinted(known.elementType if isinstance(known, ArrayType) else None, tree.children["element"][1]), True)
+        return ArrayType(_hinted_type(known.elementType if isinstance(known, ArrayType) else None, tree.children["element"][1]), True)
     if names <= {"key", "value"} and not has_them:
-        key, value = (known.keyType, known.valueType) if isinstance(known, MapType) else (StringType(), _common(fields))
-        key = _hinted(key, tree.children["key"][1]) if "key" in names else key
-        value = _hinted(value, tree.children["value"][1]) if "value" in names else value
+        key, value = (known.keyType, known.valueType) if isinstance(known, MapType) else (StringType(), _common_type(fields))
+        key = _hinted_type(key, tree.children["key"][1]) if "key" in names else key
+        value = _hinted_type(value, tree.children["value"][1]) if "value" in names else value
         return MapType(key, value, True)
     return _hinted_struct(fields, tree)
 
 
-def _hinted_struct(known: Sequence[Any], tree: _Tree) -> StructType:
+def _hinted_struct(known: Sequence[Any], tree: _HintTree) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     left = dict(tree.children)
     fields = []
     for field in known:
         found = left.pop(field.name.lower(), None)
-        fields.append(field if found is None else StructField(found[0], _hinted(field.dataType, found[1]), True))
-    return StructType(fields + [StructField(name, _hinted(None, child), True) for name, child in left.values()])
+        fields.append(field if found is None else StructField(found[0], _hinted_type(field.dataType, found[1]), True))
+    return StructType(fields + [StructField(name, _hinted_type(None, child), True) for name, child in left.values()])
 
 
-def _common(fields: Sequence[Any]) -> Any:
+def _common_type(fields: Sequence[Any]) -> Any:
     """The type of the values of a map that was inferred as a struct: that of all its fields, else STRING."""
     from pyspark.sql.types import StringType
 
@@ -124,7 +124,7 @@ def _common(fields: Sequence[Any]) -> Any:
     return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else StringType()
 
 
-def _split(text: str) -> list[str]:
+def _split_hints(text: str) -> list[str]:
     """The parts between top-level commas."""
     parts, depth, inside = [""], 0, False
     for char in text:
@@ -137,11 +137,11 @@ def _split(text: str) -> list[str]:
     return parts if len(parts) > 1 or parts[0].strip() else []
 
 
-def _unquote(name: str) -> str:
+def _without_backticks(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
-def _bad(what: str, where: Location | None) -> LakeletError:
+def _invalid_hint(what: str, where: Location | None) -> LakeletError:
     return LakeletError("CF_INVALID_SCHEMA_HINTS_OPTION", what, where=where, todo="Write hints like: id BIGINT, tags ARRAY<STRING>.")
 
 
@@ -153,81 +153,81 @@ class _Types:
         self._at, self._item, self._where = 0, item.strip(), where
 
     def whole(self) -> Any:
-        kind = self._type()
+        kind = self._parse_type()
         if [token.lower() for token in self._tokens[self._at :]] == ["not", "null"]:  # a file may lack the column all the same
             self._at += 2
         if self._at != len(self._tokens):
-            raise self._error()
+            raise self._not_understood()
         return kind
 
-    def _error(self) -> LakeletError:
-        return _bad(f"the type in schema hint {self._item!r} is not understood", self._where)
+    def _not_understood(self) -> LakeletError:
+        return _invalid_hint(f"the type in schema hint {self._item!r} is not understood", self._where)
 
-    def _peek(self) -> str:
+    def _peek_token(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
-    def _next(self, wanted: str | None = None) -> str:
-        token = self._peek()
+    def _next_token(self, wanted: str | None = None) -> str:
+        token = self._peek_token()
         if not token or (wanted is not None and token != wanted):
-            raise self._error()
+            raise self._not_understood()
         self._at += 1
         return str(token)
 
-    def _type(self) -> Any:
+    def _parse_type(self) -> Any:
         from pyspark.sql import types as t
 
-        word = self._next().lower()
+        word = self._next_token().lower()
         if word == "array":
-            self._next("<")
-            element = self._type()
-            self._next(">")
+            self._next_token("<")
+            element = self._parse_type()
+            self._next_token(">")
             return t.ArrayType(element, True)
         if word == "map":
-            self._next("<")
-            key = self._type()
-            self._next(",")
-            value = self._type()
-            self._next(">")
+            self._next_token("<")
+            key = self._parse_type()
+            self._next_token(",")
+            value = self._parse_type()
+            self._next_token(">")
             return t.MapType(key, value, True)
         if word == "struct":
-            return self._struct()
-        numbers = self._numbers()
+            return self._parse_struct()
+        numbers = self._parse_numbers()
         if word in ("decimal", "dec", "numeric") and len(numbers) <= 2:
             return t.DecimalType(*(numbers or [10, 0]))
         if word in ("char", "varchar") and len(numbers) == 1:
             return t.StringType()
         simple = _SIMPLE.get(word)
         if simple is None or numbers:
-            raise self._error()
+            raise self._not_understood()
         return t.TimestampNTZType() if self._local and word == "timestamp" else getattr(t, simple)()
 
-    def _numbers(self) -> list[int]:
-        if self._peek() != "(":
+    def _parse_numbers(self) -> list[int]:
+        if self._peek_token() != "(":
             return []
-        self._next("(")
+        self._next_token("(")
         numbers = []
-        while self._peek() != ")":
-            token = self._next()
+        while self._peek_token() != ")":
+            token = self._next_token()
             if token.isdigit():
                 numbers.append(int(token))
             elif token != ",":
-                raise self._error()
-        self._next(")")
+                raise self._not_understood()
+        self._next_token(")")
         return numbers
 
-    def _struct(self) -> Any:
+    def _parse_struct(self) -> Any:
         from pyspark.sql import types as t
 
-        self._next("<")
+        self._next_token("<")
         fields: list[Any] = []
-        while self._peek() != ">":
+        while self._peek_token() != ">":
             if fields:
-                self._next(",")
-            name = _unquote(self._next())
-            if self._peek() == ":":
-                self._next(":")
-            fields.append(t.StructField(name, self._type(), True))
-        self._next(">")
+                self._next_token(",")
+            name = _without_backticks(self._next_token())
+            if self._peek_token() == ":":
+                self._next_token(":")
+            fields.append(t.StructField(name, self._parse_type(), True))
+        self._next_token(">")
         return t.StructType(fields)
 
 

@@ -1,1 +1,0 @@
-"""The columns of a source: stored, declared, hinted, inferred, and how they grow."""

@@ -1,1 +1,0 @@
-"""Values and types: timestamps, date patterns, growth of schemas."""
