@@ -14,8 +14,8 @@ from lakelet.autoloader.loading import FORMAT, capturing, given_options, pop_pat
 from lakelet.autoloader.options import batch_usage
 from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import SPEC_OPTION
-from lakelet.base.active import in_pipeline
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
+from lakelet.base.user_code import in_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import display_path
 from lakelet.base.text import counted
+from lakelet.base.user_code import display_path
 from lakelet.config.folder_walk import MOST_FILES, FolderWalk
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob
 

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from lakelet.base.errors import CODES, ExitCode, LakeletError
-from lakelet.base.moments import moment_of
 from lakelet.base.redaction import REDACTED, is_secret, redacted_values
+from lakelet.base.text import moment_of
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 

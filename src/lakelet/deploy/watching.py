@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum
 from lakelet.deploy.client import Unanswered
 from lakelet.deploy.events import Row, body_of, error_of, event_of, time_of, update_of
 from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState

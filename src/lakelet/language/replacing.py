@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.argument_types import Columns, Expression, F, Settings
 from lakelet.language.arguments import invalid
 from lakelet.language.column_arguments import columns, expression

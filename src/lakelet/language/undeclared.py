@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import display_path
+from lakelet.base.user_code import display_path
 from lakelet.files.reads import module_names
 from lakelet.language.lost import root_name
 from lakelet.language.notebook import PYTHON, read_source

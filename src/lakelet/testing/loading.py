@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
-from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, all_quoted
 from lakelet.base.patching import patched_with
+from lakelet.base.user_code import caller_location
 from lakelet.language.computed import with_computed
 from lakelet.language.dbutils import Injected
 from lakelet.language.dlt_modules import dlt_modules

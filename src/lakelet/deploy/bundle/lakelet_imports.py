@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.version import VERSION
 from lakelet.deploy.bundle.imports import ModuleImport
 from lakelet.scaffold import LIBRARY, outdated
 

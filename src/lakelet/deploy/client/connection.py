@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
-from lakelet.base.version import VERSION
 from lakelet.deploy.client.credentials import CODE, HOW, arguments, check_host, remember_headers
 from lakelet.deploy.client.loggers import Probe, redact_loggers
 from lakelet.deploy.client.refusals import Unanswered, coded, leaves_doubt, not_sent, reason

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, flag_for, is_hosted
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.reads import note_doubt
 from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, scheme_of
-from lakelet.language.dbutils.members import Group, Note
+from lakelet.language.dbutils.parts import Group, Note
 from lakelet.language.registry import note_look
 
 Locate = Callable[[str], str]

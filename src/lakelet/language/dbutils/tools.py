@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lakelet.base.locations import caller_location
 from lakelet.base.redaction import remember
+from lakelet.base.user_code import caller_location
 from lakelet.language.dbutils.files import FileSystem, Locate
-from lakelet.language.dbutils.members import Group, Note, UnknownMember
-from lakelet.language.dbutils.values import Secrets, Widgets
+from lakelet.language.dbutils.parts import Group, Note, Secrets, UnknownMember, Widgets
 from lakelet.language.notebook import NotebookExit
 from lakelet.language.registry import Notice
 

@@ -1,6 +1,7 @@
 """Runs source files: their Python cells as one module, their SQL cells as declarations.
 
-Cells that a pipeline does not execute are left out as on Databricks, each with a notice; only Markdown needs none.
+Cells that a pipeline does not execute are left out as on Databricks, each with a notice; only Markdown needs none. Where a
+declaration raises, the rest of the source runs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import builtins
 import inspect
 import linecache
 import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +20,10 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.base.locations import cell_filename
-from lakelet.language.notebook.cells import read_source
-from lakelet.language.notebook.declarations import declaration_at
-from lakelet.language.notebook.magics import Code, Magic, packages, pieces, run_target
-from lakelet.language.notebook.source import PYTHON, SQL, NotebookCell, Source
+from lakelet.base.user_code import cell_filename
+from lakelet.language import api
+from lakelet.language.lost import root_name
+from lakelet.language.notebook.cells import PYTHON, SQL, Code, Magic, NotebookCell, Source, packages, pieces, read_source, run_target
 from lakelet.language.registry import active_registry
 
 if TYPE_CHECKING:
@@ -261,3 +262,40 @@ def new_module(file: Path, names: Mapping[str, Any]) -> ModuleType:
     module.__file__ = str(file)
     vars(module).update(names, __builtins__=builtins)
     return module
+
+
+_MODULES = frozenset({"dlt", "pyspark.pipelines", "databricks.pipelines"})
+_USUAL = frozenset({"dlt", "dp"})
+"""Names under which the language is imported: one that is missing is a declaration whose import was forgotten."""
+
+
+def declaration_at(error: Exception, code: CodeType, text: str, names: Mapping[str, Any]) -> tuple[ast.stmt, list[ast.stmt]] | None:
+    """Return the statement of a piece of code that raised, and those behind it, if it only was to declare something; else None.
+
+    `text`: what the code was compiled from; `names`: what the names of the source mean.
+    """
+    line = next((line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code is code), None)
+    if line is None:
+        return None
+    body = ast.parse(text).body
+    for number, statement in enumerate(body):
+        first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", ()))])
+        if first <= line <= (statement.end_lineno or statement.lineno):
+            return (statement, body[number + 1 :]) if _declares(statement, names) else None
+    return None
+
+
+def _declares(statement: ast.stmt, names: Mapping[str, Any]) -> bool:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        return any(_is_language(root_name(decorator), names) for decorator in statement.decorator_list)
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and _is_language(root_name(statement.value), names)
+
+
+def _is_language(name: str | None, names: Mapping[str, Any]) -> bool:
+    """Whether a name means the module of the language or one of its functions, or would if it were imported."""
+    found = names.get(name or "")
+    if found is None:
+        return name in _USUAL
+    if isinstance(found, ModuleType):
+        return found.__name__ in _MODULES
+    return any(found is function for function in (*api.DLT.values(), *api.DP.values()))

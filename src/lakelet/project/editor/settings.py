@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
-from lakelet.base.version import VERSION
 from lakelet.config.tool_settings import tomllib
 from lakelet.files.durable import write_atomically
 from lakelet.project.editor.generated import generated_stubs

@@ -13,7 +13,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.config.folder_walk import FolderWalk
 from lakelet.language.notebook import NotebookCell, Source, read_source
-from lakelet.language.notebook.magics import Code, Magic, pieces, run_target
+from lakelet.language.notebook.cells import Code, Magic, pieces, run_target
 from lakelet.project.init.findings import CodeLocation
 from lakelet.project.init.texts import NameScope
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lakelet.base.locations import caller_frame, caller_location
+from lakelet.base.user_code import caller_frame, caller_location
 from lakelet.spark.patches.columns_without_java import AnyColumn
 
 _FILE_READERS = ("csv", "json", "parquet", "orc", "text", "xml", "textFile")

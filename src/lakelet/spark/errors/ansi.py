@@ -9,8 +9,7 @@ from pathlib import Path
 
 from lakelet.base import sentences
 from lakelet.base.errors import Location
-from lakelet.base.locations import code_location
-from lakelet.base.user_code import is_library
+from lakelet.base.user_code import code_location, is_library
 
 TOLERANT = {
     "ARITHMETIC_OVERFLOW": "try_add, try_subtract or try_multiply",

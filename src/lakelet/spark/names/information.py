@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
+from lakelet.base.user_code import caller_location
 from lakelet.files.reads import note_doubt
 from lakelet.spark.names.named_tables import named, open_outside
 from lakelet.spark.names.outside import held

@@ -23,7 +23,7 @@ from lakelet.autoloader.json_columns.columns import KEY, JsonCall, JsonColumn
 from lakelet.autoloader.json_columns.reading import JsonTexts
 from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import SchemaChange
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.sql_text.tokens import Token, closing, edited, may_have, plain_tokens
 from lakelet.spark.names.file_functions import evaluated
 

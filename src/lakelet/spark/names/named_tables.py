@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.files.remote import scheme_of
 from lakelet.jvm.frames import loaded, of_java

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.registry import active_reader
 from lakelet.spark.names.json_columns import in_text, is_inferring
 from lakelet.spark.names.reader import TableReader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.registry import Notice, active_reader
 from lakelet.spark import settings
 

@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.unsupported import unsupported
 
 _WRITES = (

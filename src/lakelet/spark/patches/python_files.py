@@ -17,9 +17,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
-from lakelet.base.user_code import is_library
+from lakelet.base.user_code import PACKAGE, is_library
 from lakelet.config.path_map import PathMap
 from lakelet.config.workspace_paths import ROOTS, is_of_workspace
 from lakelet.files import old_pathlib

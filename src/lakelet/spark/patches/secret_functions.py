@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from lakelet.base import secrets
-from lakelet.base.locations import caller_location
 from lakelet.base.redaction import remember
+from lakelet.base.user_code import caller_location
 from lakelet.jvm.sessions import has_function, java_session, plain_sql
 from lakelet.language.sql_text.tokens import Token, literal, plain_tokens
 

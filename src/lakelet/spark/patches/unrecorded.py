@@ -6,7 +6,7 @@ tables that it reads or writes at the top level of a file.
 
 from __future__ import annotations
 
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.files.reads import note_doubt
 from lakelet.language.registry import active_reader
 from lakelet.spark.patches.doors import Call, before

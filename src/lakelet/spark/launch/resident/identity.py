@@ -12,8 +12,8 @@ import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakelet.base.locations import PACKAGE
 from lakelet.base.terminals import VOLATILE
+from lakelet.base.user_code import PACKAGE
 from lakelet.files import signatures
 
 NO_SESSION = "LAKELET_NO_SESSION"
