@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
-from lakelet.config.bundle import BUNDLE_FILES, bundle_file
+from lakelet.config.bundle_files import BUNDLE_FILES, bundle_file
 from lakelet.config.spark_pipeline_file import SPARK_FILES, spark_file
 
 MOST_FILES = 20_000

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from lakelet.config.nodes import children, elements, plain, scalar
-from lakelet.config.yaml_tree import Node
+from lakelet.config.yaml_tree import Node, children, elements, plain, scalar
 
 REFERENCE = re.compile(r"\$\{([A-Za-z][\w-]*(?:\.[\w-]+|\[\d+\])+)\}")
 _STEP = re.compile(r"[^.\[\]]+")

@@ -18,7 +18,8 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.base.text import listed
 from lakelet.config import delta_properties, properties
 from lakelet.config import source_files as found
-from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, bundle_file, load_bundle
+from lakelet.config.bundle import Bundle, load_bundle
+from lakelet.config.bundle_files import BUNDLE_FILES, PIPELINE_KEYS, bundle_file
 from lakelet.config.folder_walk import MOST_FILES, FolderWalk, begin_a_project, has_settings, is_shared, shared_error
 from lakelet.config.libraries import library_files, owns, path_in_bundle, unmatched_libraries
 from lakelet.config.named_tables import NamedTable, named_tables

@@ -1,16 +1,17 @@
-"""YAML as a tree that remembers where each value was written.
+"""YAML as a tree that remembers where each value was written: reading it, small steps on it, and the mistakes that are found in it.
 
 Relative paths stay relative to the file they are written in, so every node carries its file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.errors import DefinitionErrors, LakeletError, Location, nearest_names
 
 if TYPE_CHECKING:
     import yaml
@@ -135,3 +136,111 @@ def merge(base: Node, over: Node) -> Node:
 def shown_path(path: Path, cwd: Path) -> str:
     """The path as a user in `cwd` would name it: relative when it lies below, else absolute."""
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+
+def scalar(value: Any, like: Node) -> Node:
+    """A single value that is written where another node is."""
+    return replace(like, value=value, text=str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def mapping(value: Mapping[str, Node], like: Node) -> Node:
+    """A mapping that is written where another node is."""
+    return replace(like, value=dict(value), text="")
+
+
+def children(node: Node | None) -> Mapping[str, Node]:
+    """The entries of a mapping; nothing for any other value."""
+    return node.value if node is not None and isinstance(node.value, dict) else {}
+
+
+def elements(node: Node | None) -> list[Node]:
+    """The items of a list; nothing for any other value."""
+    return node.value if node is not None and isinstance(node.value, list) else []
+
+
+def with_entries(node: Node, **entries: Node) -> Node:
+    """The mapping with these entries instead of its own."""
+    return replace(node, value={**children(node), **entries})
+
+
+def without(node: Node, *keys: str) -> Node:
+    """The mapping without these keys."""
+    return replace(node, value={key: child for key, child in children(node).items() if key not in keys})
+
+
+def changed(node: Node, keys: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
+    """The tree with the value below the keys changed; `*` stands for each item of a list. Unchanged where there is none."""
+    if not keys:
+        return node if node.value is None else change(node)
+    first, *rest = keys
+    if first == "*":
+        return replace(node, value=[changed(item, tuple(rest), change) for item in node.value]) if isinstance(node.value, list) else node
+    child = children(node).get(first)
+    if child is None:
+        return node
+    after = changed(child, tuple(rest), change)
+    return node if after is child else with_entries(node, **{first: after})
+
+
+def found(node: Node, keys: tuple[str, ...]) -> Iterator[Node]:
+    """The values below the keys; `*` stands for each item of a list."""
+    if not keys:
+        if node.value is not None:
+            yield node
+        return
+    first, *rest = keys
+    below = elements(node) if first == "*" else [child] if (child := children(node).get(first)) is not None else []
+    for one in below:
+        yield from found(one, tuple(rest))
+
+
+def plain(node: Node) -> Any:
+    """The tree as JSON values, without what is null. A date is the text that was written."""
+    if isinstance(node.value, dict):
+        return {key: plain(child) for key, child in node.value.items() if child.value is not None}
+    if isinstance(node.value, list):
+        return [plain(item) for item in node.value if item.value is not None]
+    return node.value if isinstance(node.value, (str, bool, int, float)) else node.text
+
+
+class Problems:
+    """The errors found so far, each once, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, Location | None], LakeletError] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, error: LakeletError) -> None:
+        """Keep an error, or each of several that come as one."""
+        for one in error.errors if isinstance(error, DefinitionErrors) else (error,):
+            self._found.setdefault((one.code, one.what, one.where), one)
+
+    def bad(self, node: Node, what: str, *, code: str = "CONFIG_INVALID", nearest: Sequence[str] = (), **more: Any) -> None:
+        """Keep an error that points at a node."""
+        self.add(LakeletError(code, what, where=node.where, nearest=nearest, **more))
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep the error that the body raises, and go on after the body."""
+        try:
+            yield
+        except LakeletError as error:
+            self.add(error)
+
+    def error(self) -> DefinitionErrors:
+        """All of them as one error, in the order of files and lines."""
+        return DefinitionErrors(sorted(self._found.values(), key=lambda e: (e.where.file, e.where.line) if e.where else ("", 0)))
+
+    def raise_all(self) -> None:
+        """Raise DefinitionErrors if there is any."""
+        if self._found:
+            raise self.error()
+
+
+class FirstProblem(Problems):
+    """Raises the first error at once, for who needs the whole to be right."""
+
+    def add(self, error: LakeletError) -> None:
+        raise error

@@ -12,8 +12,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from lakelet.base.errors import DefinitionErrors
-from lakelet.config.nodes import plain
-from lakelet.config.yaml_tree import Node, merge, read_yaml
+from lakelet.config.yaml_tree import Node, merge, plain, read_yaml
 from lakelet.deploy.desired import Desired, User
 from tests.unit.deploy.bundles import ADA, BOB, Folder
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.config.yaml_tree import Problems
 from lakelet.deploy.bundle.uploads import synced_files
 from tests.unit.deploy.bundles import Folder
 

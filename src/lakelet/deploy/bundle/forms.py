@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.nodes import plain
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.config.yaml_tree import Node, Problems, plain
 
 _OPEN = re.compile(r"\$\{[^}]+\}")
 

@@ -1,4 +1,7 @@
-"""Effects of a deployment target's mode and presets on the resources (prefixes, pauses, tags), and the requirements of each mode."""
+"""Effects of a deployment target's mode and presets on the resources (prefixes, pauses, tags), and the requirements of each mode.
+
+A development target shares no name with another target of the bundle: a deployment of it would touch what that one owns.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakelet.config.nodes import changed, children, elements, found, mapping, scalar, with_entries
-from lakelet.config.yaml_tree import Node, Remark
-from lakelet.deploy.bundle.checkouts import checkout
-from lakelet.deploy.bundle.problems import Problems
-from lakelet.deploy.desired import ResourceKind, User
+from lakelet.config.yaml_tree import Node, Problems, Remark, changed, children, elements, found, mapping, scalar, with_entries
+from lakelet.deploy.bundle.references import git_checkout
+from lakelet.deploy.desired import ResourceKind, User, Workspace
 
 DEVELOPMENT, PRODUCTION = "development", "production"
 _FOLDERS = ("root_path", "file_path", "resource_path", "state_path")
@@ -77,12 +78,12 @@ def with_presets(tree: Node, presets: Presets) -> Node:
     for kind, apply in _APPLIED.items():
         for key, resource in children(tree.get("resources", kind)).items():
             if isinstance(resource.value, dict):
-                after = apply(_named(resource, kind, key), presets)
+                after = apply(_with_name(resource, kind, key), presets)
                 tree = changed(tree, ("resources", kind, key), lambda _, after=after: after)  # type: ignore[misc]
     return tree
 
 
-def _named(resource: Node, kind: str, key: str) -> Node:
+def _with_name(resource: Node, kind: str, key: str) -> Node:
     """The resource with a name: its key where none is written. Schemas and volumes must have one."""
     if kind in _NAME and resource.get(_NAME[kind]) is None:
         return with_entries(resource, **{_NAME[kind]: scalar(key, resource)})
@@ -237,7 +238,7 @@ def _check_production(written: Node, tree: Node, user: User, root: Path, problem
 
 def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> None:
     """`git.branch` of a production target is the branch that is deployed."""
-    wanted, here = written.get("bundle", "git", "branch"), checkout(root).branch
+    wanted, here = written.get("bundle", "git", "branch"), git_checkout(root).branch
     filled = tree.get("bundle", "git", "branch")
     if wanted is not None and filled is not None and here is not None and filled.text != here:
         what = f"the target is deployed from the branch {filled.text}, and {here} is checked out"
@@ -262,3 +263,70 @@ def _everything_says_who(tree: Node) -> bool:
     kinds = (ResourceKind.PIPELINE, ResourceKind.JOB)
     resources = [one for kind in kinds for one in children(tree.get("resources", kind.value)).values()]
     return all(one.get("run_as") or elements(one.get("permissions")) for one in resources)
+
+
+_NAME_KEYS = {
+    "pipelines": ("name",),
+    "jobs": ("name",),
+    "schemas": ("catalog_name", "name"),
+    "volumes": ("catalog_name", "schema_name", "name"),
+}
+_OWN_SCHEMA = (
+    "Give the target a schema of its own: declare it under resources.schemas, which gets the user's prefix, or put"
+    " ${workspace.current_user.short_name} into its name. Targets of different workspaces say so with workspace.host."
+)
+
+TargetNames = tuple[Node, Workspace]
+"""The tree of a target with all names filled in, and where it lies."""
+
+
+def refuse_shared_names(mine: TargetNames, other: TargetNames, target: str, problems: Problems) -> None:
+    """Note each name and folder that both have; nothing where they lie in workspaces with different addresses.
+
+    `target`: name of the other one. Names of Unity Catalog count without regard to case.
+    """
+    if mine[1].host and other[1].host and mine[1].host.rstrip("/") != other[1].host.rstrip("/"):
+        return
+    _refuse_shared_folders(mine, other, target, problems)
+    theirs = dict(_resource_names(*other))
+    for name, node in _resource_names(*mine):
+        if name in theirs:
+            what = f"the {name[0]} {'.'.join(name[1:])} of this development target is also that of the target {target!r}"
+            problems.bad(node, what, todo="Names of a development target begin with presets.name_prefix; rename the other one.")
+    tables = {where for where, _ in _schemas_written(other[0])}
+    for where, node in _schemas_written(mine[0]):
+        if where in tables:
+            what = f"a pipeline of this development target would write its tables to {'.'.join(where)}, which the target {target!r} owns"
+            problems.bad(node, what, todo=_OWN_SCHEMA)
+
+
+def _refuse_shared_folders(mine: TargetNames, other: TargetNames, target: str, problems: Problems) -> None:
+    for key in ("root_path", "file_path", "resource_path", "state_path"):
+        path = getattr(mine[1], key) + "/"
+        node = mine[0].get("workspace", key) or mine[0]
+        taken = (getattr(other[1], one) + "/" for one in ("root_path", "file_path", "resource_path", "state_path"))
+        if any(path.startswith(theirs) or theirs.startswith(path) for theirs in taken):
+            what = f"workspace.{key} of this development target, {path[:-1]}, meets a folder of the target {target!r}"
+            problems.bad(node, what, todo="Give the targets folders of their own.")
+
+
+def _resource_names(tree: Node, workspace: Workspace) -> Iterator[tuple[tuple[str, ...], Node]]:
+    """Yield kind and name of everything that a target names, with the node."""
+    for kind, fields in _NAME_KEYS.items():
+        for resource in children(tree.get("resources", kind)).values():
+            parts = [node.text for field in fields if (node := resource.get(field))]
+            if len(parts) == len(fields):
+                yield (kind[:-1], *(part.lower() if len(fields) > 1 else part for part in parts)), resource
+    for dashboard in children(tree.get("resources", "dashboards")).values():
+        parent, name = dashboard.get("parent_path"), dashboard.get("display_name")
+        if name is not None:
+            yield ("dashboard", f"{parent.text.rstrip('/') if parent else workspace.resource_path}/{name.text}"), dashboard
+
+
+def _schemas_written(tree: Node) -> Iterator[tuple[tuple[str, str], Node]]:
+    """Where the pipelines of a target write their tables."""
+    for pipeline in children(tree.get("resources", "pipelines")).values():
+        schema = pipeline.get("schema") or pipeline.get("target")
+        if schema is not None:
+            catalog = pipeline.get("catalog")
+            yield ((catalog.text if catalog else "hive_metastore").lower(), schema.text.lower()), schema

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.config import delta_properties, properties, rule_files
-from lakelet.config.nodes import children, elements
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings, setting_line
-from lakelet.config.yaml_tree import Node, Remark, shown_path
+from lakelet.config.yaml_tree import Node, Problems, Remark, children, elements, shown_path
 from lakelet.deploy.bundle.coverage import CODE
-from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKey
 
 _HOSTED_ONLY = {

@@ -12,11 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.nodes import changed, elements, scalar, with_entries
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.notebooks import is_notebook
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.config.yaml_tree import Node, Problems, changed, elements, scalar, with_entries
+from lakelet.deploy.bundle.uploads import is_notebook
 
 _ABSOLUTE = re.compile(r"/|~|[A-Za-z][A-Za-z0-9+.-]*:")
 _WHEEL = re.compile(r"(?P<path>.*\.whl)(\[[^\]]*\])?$")

@@ -1,4 +1,4 @@
-"""Which files of a bundle's folder are uploaded: `sync`, `.gitignore`, and what a checkout never means."""
+"""Which files of a bundle's folder are uploaded (`sync`, `.gitignore`, and what a checkout never means), and which are notebooks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.config.bundle import synced_paths
-from lakelet.config.nodes import elements
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.notebooks import is_notebook
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.config.bundle_files import synced_paths
+from lakelet.config.yaml_tree import Node, Problems, elements
 from lakelet.deploy.desired import SourceFile
 
 if TYPE_CHECKING:
@@ -90,10 +88,10 @@ def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]
 
 def _patterns(sync: Node | None, key: str) -> GitIgnoreSpec | None:
     texts = [node.text for node in elements(sync.get(key) if sync else None)]
-    return _spec(text.removeprefix("./") for text in texts) if texts else None
+    return _gitignore_spec(text.removeprefix("./") for text in texts) if texts else None
 
 
-def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
+def _gitignore_spec(lines: Iterable[str]) -> GitIgnoreSpec:
     try:
         from pathspec import GitIgnoreSpec
     except ImportError as missing:
@@ -130,13 +128,13 @@ class _Ignored:
         if not file.is_file():
             return self
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-        return _Ignored((*self.specs, (folder, _spec(one for line in lines for one in _as_pathspec(line)))))
+        return _Ignored((*self.specs, (folder, _gitignore_spec(one for line in lines for one in _as_pathspec(line)))))
 
     def covers(self, path: Path, *, folder: bool = False) -> bool:
         for base, spec in reversed(self.specs):
             text = _below(path, base) + ("/" if folder else "")
             for pattern in reversed(spec.patterns):
-                if pattern.include is not None and _means(pattern, text):
+                if pattern.include is not None and _matches_itself(pattern, text):
                     return bool(pattern.include)
         return self.everything
 
@@ -146,7 +144,7 @@ def _as_pathspec(line: str) -> tuple[str, ...]:
     return (_INSIDE.sub("/*", line), _INSIDE.sub("/*/**", line)) if _INSIDE.search(line) else (line,)
 
 
-def _means(pattern: Any, path: str) -> bool:
+def _matches_itself(pattern: Any, path: str) -> bool:
     """Whether a pattern of Git matches the path itself. pathspec matches folders above it too; the slash of that folder is noted then."""
     found = pattern.match_file(path)
     if found is None:
@@ -182,3 +180,28 @@ def _is_never(folder: Path) -> bool:
 
 def _below(path: Path, base: Path) -> str:
     return path.relative_to(base).as_posix()
+
+
+_HEADS = {
+    ".py": b"# Databricks notebook source",
+    ".sql": b"-- Databricks notebook source",
+    ".scala": b"// Databricks notebook source",
+    ".r": b"# Databricks notebook source",
+}
+
+
+@lru_cache(maxsize=4096)
+def _first_bytes(file: Path, changed: int) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(64)
+
+
+def is_notebook(file: Path) -> bool:
+    """Whether a file is a notebook: a Jupyter one, or source text that begins with the line of one."""
+    suffix = file.suffix.lower()
+    if suffix == ".ipynb":
+        return True
+    head = _HEADS.get(suffix)
+    return (
+        head is not None and file.is_file() and _first_bytes(file, file.stat().st_mtime_ns).removeprefix(b"\xef\xbb\xbf").startswith(head)
+    )

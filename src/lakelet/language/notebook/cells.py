@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import re
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -238,6 +239,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 _COMMAND = re.compile(r"^\s*(?:%{1,2}(?P<name>[A-Za-z]\w*)|(?P<bare>pip)(?= install )|!)(?P<rest>.*)$", re.DOTALL)
 _RUN_TARGET = re.compile(r"""^\s*(?P<path>"[^"]*"|'[^']*'|[^\s$"']+)\s*(?P<arguments>.*)$""", re.DOTALL)
 _ARGUMENT = re.compile(r"""\$(?P<name>[\w.-]+)\s*=\s*(?P<value>"[^"]*"|'[^']*'|\S+)""")
+NOTEBOOK_SUFFIXES = (".py", ".ipynb", ".sql")
 _OPTION_VALUES = frozenset({"-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f", "--find-links"})
 
 
@@ -256,6 +258,24 @@ class Code:
 
     text: str
     line: int
+
+    def numbered(self, cell: NotebookCell) -> str:
+        """The text with so many empty lines above it that its line numbers are those of the file, or of the cell of a Jupyter notebook."""
+        return "\n" * (cell.line + self.line - 2) + self.text
+
+
+def pieces_of(source: Source, cell: NotebookCell, filename: str) -> Iterator[Code | Magic]:
+    """The pieces of a Python cell of a source; plain Python files have no magic commands. Raises SyntaxError with a line of the file."""
+    if not source.notebook:
+        yield Code(cell.text, 1)
+        return
+    try:
+        yield from pieces(cell.text, filename)
+    except SyntaxError as error:
+        lines = cell.text.split("\n")
+        error.text = lines[min(error.lineno or 1, len(lines)) - 1]  # Python looks into the file, whose lines are others
+        error.lineno = (error.lineno or 1) + cell.line - 1
+        raise
 
 
 def pieces(text: str, filename: str) -> Iterator[Code | Magic]:
@@ -305,6 +325,13 @@ def packages(rest: str) -> list[str]:
         return []
     taken = zip(words[1:], words, strict=False)
     return [word.strip("\"'") for word, before in taken if not word.startswith("-") and before not in _OPTION_VALUES]
+
+
+def notebook_file(beside: Path, path: str) -> Path | None:
+    """The notebook that `%run path` in the file `beside` means, with or without extension; None where there is none."""
+    base = Path(os.path.normpath(beside.parent / path))
+    choices = [*(base.with_name(base.name + suffix) for suffix in NOTEBOOK_SUFFIXES), base] if path and base.name else []
+    return next((one for one in choices if one.is_file()), None)
 
 
 def run_target(rest: str) -> tuple[str, dict[str, str]]:

@@ -13,7 +13,7 @@ import inspect
 import linecache
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -23,13 +23,24 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.user_code import cell_filename
 from lakelet.language import api
 from lakelet.language.lost import root_name
-from lakelet.language.notebook.cells import PYTHON, SQL, Code, Magic, NotebookCell, Source, packages, pieces, read_source, run_target
+from lakelet.language.notebook.cells import (
+    NOTEBOOK_SUFFIXES,
+    PYTHON,
+    SQL,
+    Magic,
+    NotebookCell,
+    Source,
+    notebook_file,
+    packages,
+    pieces_of,
+    read_source,
+    run_target,
+)
 from lakelet.language.registry import active_registry
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-_SUFFIXES = (".py", ".ipynb", ".sql")
 _FUTURES = sum(getattr(futures, name).compiler_flag for name in futures.all_feature_names)
 _QUIET = frozenset({"md", "md-sandbox", "skip"})
 _MAKES = frozenset({"sh", "bash", "fs", "sql", "scala", "r", "python", "writefile", "environment", "conda", "!"})
@@ -143,7 +154,7 @@ class Sources:
         """Run the notebook that a `%run` names, in the module of the one that names it."""
         where = source.where(cell, cell.line + magic.line - 1)
         path, given = run_target(magic.rest)
-        file = _named(source.file, path, where)
+        file = _notebook_of_run(source.file, path, where)
         if file in within:
             shown = " → ".join(one.name for one in (*within, file))
             raise LakeletError("NOTEBOOK_NOT_FOUND", f"%run {path} comes back to a notebook that is running", where=where, why=shown)
@@ -173,14 +184,13 @@ class Sources:
             active_registry().note(text, source.where(first), magic=f"%{language}" if language in _MAKES else None)
 
 
-def _named(source: Path, path: str, where: Location) -> Path:
+def _notebook_of_run(source: Path, path: str, where: Location) -> Path:
     """The notebook that a `%run` in `source` means: relative to it, with or without extension. Raises NOTEBOOK_NOT_FOUND."""
     base = Path(os.path.normpath(source.resolve().parent / path))
-    choices = [base.with_name(base.name + suffix) for suffix in _SUFFIXES] if path else []
-    hit = next((one for one in [*choices, *([base] if path else [])] if one.is_file()), None)
+    hit = notebook_file(source.resolve(), path)
     if hit is not None:
         return hit.resolve()
-    beside = [one.stem for one in base.parent.iterdir() if one.suffix in _SUFFIXES] if base.parent.is_dir() else []
+    beside = [one.stem for one in base.parent.iterdir() if one.suffix in NOTEBOOK_SUFFIXES] if base.parent.is_dir() else []
     absolute = path.startswith("/")
     raise LakeletError(
         "NOTEBOOK_NOT_FOUND",
@@ -202,7 +212,7 @@ def _compiled(source: Source) -> list[CodePiece | tuple[NotebookCell, Magic]]:
         filename = cell_filename(str(source.file), cell.number)
         if cell.number is not None:
             _remember(filename, cell.text)
-        for piece in _pieces(source, cell, filename):
+        for piece in pieces_of(source, cell, filename):
             if isinstance(piece, Magic):
                 if piece.name == "run":
                     steps.append((cell, piece))
@@ -210,26 +220,12 @@ def _compiled(source: Source) -> list[CodePiece | tuple[NotebookCell, Magic]]:
                     magic = {"!": "!"}.get(piece.name, f"%{piece.name}") if piece.name in _MAKES else None
                     active_registry().note(_notice(piece), source.where(cell, cell.line + piece.line - 1), magic=magic)
                 continue
-            above = "\n" * (cell.line + piece.line - 2)  # so that line numbers are those of the file
+            text = piece.numbered(cell)
             awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.notebook else 0
-            code = compile(above + piece.text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
-            steps.append(CodePiece(code, above + piece.text, flags | awaiting))
+            code = compile(text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
+            steps.append(CodePiece(code, text, flags | awaiting))
             flags |= code.co_flags & _FUTURES
     return steps
-
-
-def _pieces(source: Source, cell: NotebookCell, filename: str) -> Iterator[Code | Magic]:
-    """The pieces of a cell; plain Python files have no magic commands. Lines of a SyntaxError are those of the file."""
-    if not source.notebook:
-        yield Code(cell.text, 1)
-        return
-    try:
-        yield from pieces(cell.text, filename)
-    except SyntaxError as error:
-        lines = cell.text.split("\n")
-        error.text = lines[min(error.lineno or 1, len(lines)) - 1]  # Python looks into the file, whose lines are others
-        error.lineno = (error.lineno or 1) + cell.line - 1
-        raise
 
 
 def _notice(magic: Magic) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, listed
-from lakelet.config.bundle import bundle_file, load_bundle
+from lakelet.config.bundle import load_bundle
+from lakelet.config.bundle_files import bundle_file
 from lakelet.config.folder_walk import MOST_FILES, FolderWalk, is_shared, shared_error
 from lakelet.config.source_files import all_in_folder
 from lakelet.config.spark_pipeline_file import spark_file

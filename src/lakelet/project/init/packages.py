@@ -1,7 +1,7 @@
 """Packages that the code imports and this environment does not have, and what may be said about installing them. No Spark, no network.
 
 Anybody may register an unused name in a public index. So `pip install` is proposed only for names that are known to be distributions:
-those of the list below, and those that the repository itself requires. A module that the repository holds is never one of them.
+those of `lakelet.config.packages`, and those that the repository itself requires. A module that the repository holds is never one of them.
 """
 
 from __future__ import annotations
@@ -16,50 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from lakelet.config.folder_walk import FolderWalk
+from lakelet.config.packages import DISTRIBUTIONS, normalized
 from lakelet.config.source_files import SUFFIXES
+from lakelet.config.tool_settings import tomllib
 from lakelet.project.init.findings import CodeLocation, Import
 
 _PROVIDED = frozenset(
     {"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "databricks.connect", "delta", "py4j", "dbruntime"}
 )
-_DISTRIBUTIONS = {
-    "azure.identity": "azure-identity",
-    "azure.keyvault.secrets": "azure-keyvault-secrets",
-    "azure.storage.blob": "azure-storage-blob",
-    "azure.storage.filedatalake": "azure-storage-file-datalake",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "databricks.feature_engineering": "databricks-feature-engineering",
-    "databricks.labs.dqx": "databricks-labs-dqx",
-    "databricks.sdk": "databricks-sdk",
-    "databricks.sql": "databricks-sql-connector",
-    "dateutil": "python-dateutil",
-    "dbldatagen": "dbldatagen",
-    "dotenv": "python-dotenv",
-    "fitz": "PyMuPDF",
-    "google.cloud.bigquery": "google-cloud-bigquery",
-    "google.cloud.storage": "google-cloud-storage",
-    "kafka": "kafka-python",
-    "PIL": "Pillow",
-    "psycopg2": "psycopg2-binary",
-    "sklearn": "scikit-learn",
-    "yaml": "PyYAML",
-} | {
-    name: name.replace("_", "-")
-    for name in (
-        *("aiohttp", "boto3", "botocore", "chardet", "cryptography", "deltalake", "duckdb", "faker", "fastapi", "fsspec"),
-        *("geopandas", "great_expectations", "h3", "httpx", "jinja2", "joblib", "jsonschema", "langchain", "lightgbm", "loguru"),
-        *("matplotlib", "mlflow", "networkx", "nltk", "numpy", "openai", "openpyxl", "pandas", "pandera", "paramiko", "polars"),
-        *("pyarrow", "pydantic", "pymongo", "pytest", "pytz", "rapidfuzz", "requests", "s3fs", "scipy", "seaborn", "shapely"),
-        *("simplejson", "sqlalchemy", "sqlglot", "statsmodels", "tenacity", "tiktoken", "toml", "tqdm", "transformers", "urllib3"),
-        *("xgboost", "xlrd", "xmltodict"),
-    )
-}
-"""Distributions by the module that they install."""
-
 _READ = (*SUFFIXES, ".txt", ".toml", ".cfg", ".yml", ".yaml")
 _REQUIRED = re.compile(r"(?P<name>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?:(?:[=<>!~]=?|===).*)?$")
 _PIP = re.compile(r"(?:%|!|\b)pip3?\s+install\s+(?P<rest>[^\n\"'&|;]+)")
@@ -121,7 +87,7 @@ class RepositoryPackages:
         for _, file in self._files:
             for line in _requirements(file):
                 match = _REQUIRED.match(line.split(";")[0].split(" #")[0].strip().strip("\"',"))
-                found |= {_normalized(match["name"])} if match else set()
+                found |= {normalized(match["name"])} if match else set()
         return frozenset(found)
 
     def missing(self, imports: Iterable[Import]) -> list[Missing]:
@@ -140,15 +106,11 @@ class RepositoryPackages:
         parts = module.split(".")
         for length in range(len(parts), 0, -1):
             name = ".".join(parts[:length])
-            if name in _DISTRIBUTIONS:
-                return _DISTRIBUTIONS[name]
-            if _normalized(name) in self.required:
-                return _normalized(name)
+            if name in DISTRIBUTIONS:
+                return DISTRIBUTIONS[name]
+            if normalized(name) in self.required:
+                return normalized(name)
         return None
-
-
-def _normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _absent(module: str) -> str | None:
@@ -194,7 +156,6 @@ def _text(file: Path) -> str:
 
 
 def _of_toml(text: str) -> Iterator[str]:
-    tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +11,10 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.folder_walk import FolderWalk
-from lakelet.language.notebook import NotebookCell, Source, read_source
-from lakelet.language.notebook.cells import Code, Magic, pieces, run_target
+from lakelet.language.notebook import Source, read_source
+from lakelet.language.notebook.cells import Code, notebook_file, pieces_of, run_target
 from lakelet.project.init.findings import CodeLocation
 from lakelet.project.init.texts import NameScope
-
-_SUFFIXES = (".py", ".ipynb", ".sql")
 
 
 @dataclass(frozen=True)
@@ -99,14 +96,14 @@ class Repository:
     def _parse(self, source: Source, found: PyFile) -> None:
         for cell in source.own() if source.language == "python" else ():
             try:
-                for piece in _pieces(source, cell):
+                for piece in pieces_of(source, cell, str(source.file)):
                     if isinstance(piece, Code):
-                        found.trees.append(Tree(_tree("\n" * (cell.line + piece.line - 2) + piece.text), cell.number))
-                    elif piece.name == "run" and (run := _run(source.file, piece.rest)) is not None:
+                        found.trees.append(Tree(_tree(piece.numbered(cell)), cell.number))
+                    elif piece.name == "run" and (run := notebook_file(source.file, run_target(piece.rest)[0])) is not None:
                         found.runs.append(run)
             except (SyntaxError, ValueError, RecursionError) as error:
                 line = getattr(error, "lineno", None) or 1
-                found.broken = (str(getattr(error, "msg", error)), line + (cell.line - 1 if source.notebook else 0), cell.number)
+                found.broken = (str(getattr(error, "msg", error)), line, cell.number)
 
     def _link(self, found: PyFile) -> None:
         """Fill the names of the file's module: its own, those of notebooks it runs, those of modules that it imports."""
@@ -154,22 +151,7 @@ def imported_modules(node: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
             yield "", (lead + (node.module or "")).strip(".")
 
 
-def _pieces(source: Source, cell: NotebookCell) -> Iterator[Code | Magic]:
-    if source.notebook:
-        yield from pieces(cell.text, str(source.file))
-    else:
-        yield Code(cell.text, 1)
-
-
 def _tree(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those about the user's escapes
         return ast.parse(text)
-
-
-def _run(file: Path, rest: str) -> Path | None:
-    """The notebook that `%run` names, if it is there."""
-    path, _ = run_target(rest)
-    base = Path(os.path.normpath(file.parent / path)) if path else None
-    choices: Sequence[Path] = [base.with_name(base.name + suffix) for suffix in _SUFFIXES] + [base] if base else []
-    return next((one for one in choices if one.is_file()), None)
