@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelet.deploy import state
-from lakelet.deploy.client import Client, connect
+from lakelet.deploy.connection import Client, connect
 from lakelet.deploy.desired import ResourceKey, ResourceKind
 from lakelet.deploy.desired import Workspace as Place
 from lakelet.deploy.state import Deployed as DeployedResource

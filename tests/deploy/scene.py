@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lakelet.deploy import deployment, destroy, rollback
-from lakelet.deploy.client import Client, Patience, connect
+from lakelet.deploy import deployment
+from lakelet.deploy.connection import Client, Patience, connect
 from lakelet.deploy.deployment import Options, Prepared
 from lakelet.deploy.desired import Desired, Permission, Resource, ResourceKey, ResourceKind, SourceFile, User
 from lakelet.deploy.desired import Workspace as Place
@@ -112,11 +112,11 @@ class Scene:
 
     def roll_back(self, serial: int | None = None, **options: Any) -> Prepared:
         client, chosen = self.client(), Options(**options)
-        return rollback.roll_back(client, rollback.prepare_rollback(client, PLACE, chosen, serial), USER, chosen)
+        return deployment.roll_back(client, deployment.prepare_rollback(client, PLACE, chosen, serial), USER, chosen)
 
     def destroy(self, **options: Any) -> State:
         client, chosen = self.client(), Options(**options)
-        return destroy.destroy(client, destroy.prepare_destroy(client, PLACE, chosen), USER, chosen)
+        return deployment.destroy(client, deployment.prepare_destroy(client, PLACE, chosen), USER, chosen)
 
     @property
     def state(self) -> State:

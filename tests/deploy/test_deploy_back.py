@@ -173,7 +173,6 @@ def test_a_resource_that_the_bundle_protects_is_not_destroyed(scene):
 
 
 def shown_destroy(scene):
-    from lakelet.deploy.deployment import Options
-    from lakelet.deploy.destroy import prepare_destroy
+    from lakelet.deploy.deployment import Options, prepare_destroy
 
     return shown(prepare_destroy(scene.client(), PLACE, Options()))

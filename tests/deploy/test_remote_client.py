@@ -19,7 +19,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import redacted
 from lakelet.cli.failures import guarded
-from lakelet.deploy.client import Client, Patience, Unanswered, connect
+from lakelet.deploy.connection import Client, Patience, Unanswered, connect
 
 TOKEN = "dapi5ecret5ecret5ecret5ecret5ecret12"
 SOON = Patience(first=1, repeated=4, answer=5)

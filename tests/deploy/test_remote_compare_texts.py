@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.deploy.compare.rows import Keyed, differences
-from lakelet.deploy.compare.texts import comparable, hosted_text, local_text, selected, type_text
-from lakelet.deploy.compare.values import Sides
+from lakelet.deploy.differences import Keyed, Sides, comparable, differences, hosted_text, local_text, selected, type_text
 
 Row = tuple[str | None, ...]
 

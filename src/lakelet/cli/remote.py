@@ -20,14 +20,13 @@ from lakelet.cli import options as o
 from lakelet.cli.console import Watcher, watcher, write_lines
 from lakelet.cli.summary import Line, program, summary
 from lakelet.cli.tally import Tally
-from lakelet.config.update_config import project_above
+from lakelet.config.project_sources import project_above
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
     from lakelet.deploy.events import Row
-    from lakelet.deploy.status import PipelineStatus, TargetStatus
-    from lakelet.deploy.targets import RemotePipeline, Target
+    from lakelet.deploy.targets import PipelineStatus, RemotePipeline, Target, TargetStatus
     from lakelet.deploy.watching import Ended, UpdateRequest
 
 Remote = Annotated[bool, typer.Option("--remote", help="In the workspace of the deployment target, not on this machine.")]
@@ -212,7 +211,7 @@ class _Run:
 
 def status(target: o.Target = None, as_json: o.AsJson = False) -> None:
     """Show what is deployed to a target, the state of its pipelines, their last updates, and who deploys now."""
-    from lakelet.deploy.status import read_status
+    from lakelet.deploy.targets import read_status
 
     found = read_status(opened(target))
     if as_json:

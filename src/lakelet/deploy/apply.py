@@ -18,11 +18,8 @@ from lakelet.base.failpoints import reached
 from lakelet.base.text import counted
 from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, SourceFile, User
 from lakelet.deploy.lock import Lock
-from lakelet.deploy.looking import in_parallel, observe
-from lakelet.deploy.packs import pack_path, packed
-from lakelet.deploy.permissions import has_permissions, read_permissions, write_permissions
 from lakelet.deploy.plan import DeploymentPlan, Observed, ResourceUpdate
-from lakelet.deploy.remote import Api, Birth, Dashboards, is_missing
+from lakelet.deploy.remote import Api, Birth, Dashboards, has_permissions, is_missing, observe, read_permissions, write_permissions
 from lakelet.deploy.settings import (
     PERMISSIONS,
     as_found,
@@ -37,11 +34,24 @@ from lakelet.deploy.settings import (
     without_field,
     without_permissions,
 )
-from lakelet.deploy.state import HISTORY, OBJECTS, Deployed, DeployedFile, Intent, PendingDeployment, State, history_file, save, text_of
-from lakelet.deploy.workspace_files import delete_path, list_folder, make_folder, read_file, write_file
+from lakelet.deploy.state import (
+    HISTORY,
+    OBJECTS,
+    Deployed,
+    DeployedFile,
+    Intent,
+    PendingDeployment,
+    State,
+    history_file,
+    pack_path,
+    packed,
+    save,
+    text_of,
+)
+from lakelet.deploy.workspace_objects import delete_path, in_parallel, list_folder, make_folder, read_file, write_file
 
 if TYPE_CHECKING:
-    from lakelet.deploy.client import Client
+    from lakelet.deploy.connection import Client
 
 KEPT = 10
 """Deployments that a rollback can return to."""

@@ -16,10 +16,10 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.text import seconds_text
 from lakelet.deploy.desired import User, Workspace
-from lakelet.deploy.workspace_files import delete_path, make_file, make_folder, read_file, write_file
+from lakelet.deploy.workspace_objects import delete_path, make_file, make_folder, read_file, write_file
 
 if TYPE_CHECKING:
-    from lakelet.deploy.client import Client
+    from lakelet.deploy.connection import Client
 
 FILE = "deploy.lock"
 

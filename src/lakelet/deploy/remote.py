@@ -1,24 +1,27 @@
-"""Resources in the workspace: the requests that read, make, change and delete one, by its kind.
+"""Resources in the workspace: the requests that read, make, change and delete one, by its kind, and those for its permissions.
 
 Requests go through the SDK's own client as JSON: a setting that this version of the SDK does not know is sent and read all the same.
+Permissions are read and written as one branch of a resource's settings.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.desired import ResourceKind, Workspace
+from lakelet.deploy.desired import Permission, ResourceKey, ResourceKind, User, Workspace
 from lakelet.deploy.plan import Observed
+from lakelet.deploy.settings import PERMISSIONS, permissions_of, permissions_tree
 from lakelet.deploy.state import state_file
-from lakelet.deploy.workspace_files import make_folder
+from lakelet.deploy.workspace_objects import make_folder
 
 if TYPE_CHECKING:
-    from lakelet.deploy.client import Client
+    from lakelet.deploy.connection import Client
 
 Settings = Mapping[str, Any]
 _DASHBOARD_QUERY = ("dataset_catalog", "dataset_schema")
@@ -70,11 +73,11 @@ class Api(ABC):
 
     def ask(self, method: str, path: str, *, query: Settings | None = None, body: Settings | None = None) -> dict[str, Any]:
         """The answer to a request that may be repeated."""
-        return _do(self.client.sdk, method, path, query, body)
+        return _request(self.client.sdk, method, path, query, body)
 
     def ask_once(self, method: str, path: str, *, query: Settings | None = None, body: Settings | None = None) -> dict[str, Any]:
         """The answer to a request that takes effect at most once."""
-        return self.client.once(lambda sdk: _do(sdk, method, path, query, body))
+        return self.client.once(lambda sdk: _request(sdk, method, path, query, body))
 
     def found(self, path: str, query: Settings | None = None) -> dict[str, Any] | None:
         """The answer to a GET; None where there is nothing."""
@@ -101,7 +104,7 @@ def is_missing(error: LakeletError) -> bool:
     return error.code == "WORKSPACE_NOT_FOUND" or (error.code == "WORKSPACE_REFUSED" and "does not exist" in (error.why or ""))
 
 
-def _do(sdk: Any, method: str, path: str, query: Settings | None, body: Settings | None) -> dict[str, Any]:
+def _request(sdk: Any, method: str, path: str, query: Settings | None, body: Settings | None) -> dict[str, Any]:
     headers = {"Accept": "application/json"}
     if sdk.config.workspace_id:
         headers["X-Databricks-Workspace-Id"] = str(sdk.config.workspace_id)
@@ -223,13 +226,13 @@ class Dashboards(Api):
         return {"parent_path": self.workspace.resource_path, **own}
 
     def find(self, settings: Settings, claimed: Collection[str], birth: Birth) -> str | None:
-        wanted = _plain(f"{self._body(settings)['parent_path']}/{settings['display_name']}.lvdash.json")
+        wanted = _without_workspace(f"{self._body(settings)['parent_path']}/{settings['display_name']}.lvdash.json")
         for dashboard in self.pages(self._path, "dashboards", {"page_size": 100}):
             id = str(dashboard["dashboard_id"])
             if id in claimed or dashboard.get("display_name") != settings["display_name"]:
                 continue
             full = self.found(f"{self._path}/{id}") or {}
-            if _plain(full.get("path", "")) == wanted:
+            if _without_workspace(full.get("path", "")) == wanted:
                 return id
         return None
 
@@ -328,6 +331,78 @@ def apis(client: Client, workspace: Workspace) -> dict[ResourceKind, Api]:
     return {kind: api(client, workspace) for kind, api in APIS.items()}
 
 
-def _plain(path: str) -> str:
+def _without_workspace(path: str) -> str:
     """A path as the workspace gives it: without `/Workspace` before it."""
     return path.removeprefix("/Workspace")
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PRINCIPAL_KINDS = ("user_name", "group_name", "service_principal_name")
+_SECURABLES = {ResourceKind.SCHEMA: "schema", ResourceKind.VOLUME: "volume"}
+_OWNER_LEVEL = "IS_OWNER"
+
+
+def read_permissions(api: Api, kind: ResourceKind, id: str) -> dict[str, dict[str, str]]:
+    """The direct grants on a resource as a branch of its tree; those that it inherits are not its own."""
+    if kind in _SECURABLES:
+        answer = api.found(_grants_path(kind, id)) or {}
+        found = [
+            Permission(privilege, "principal", one["principal"])
+            for one in answer.get("privilege_assignments", [])
+            for privilege in one.get("privileges", [])
+        ]
+        return permissions_tree(found)
+    answer = api.found(f"/api/2.0/permissions/{api.object_type}/{id}") or {}
+    found = []
+    for entry in answer.get("access_control_list", []):
+        who = next((name for name in _PRINCIPAL_KINDS if entry.get(name)), None)
+        levels = [one["permission_level"] for one in entry.get("all_permissions", []) if not one.get("inherited")]
+        found += [Permission(level, who, entry[who]) for level in levels if who]
+    return permissions_tree(found)
+
+
+def write_permissions(api: Api, kind: ResourceKind, id: str, wanted: Mapping[str, object], now: Mapping[str, object], user: User) -> None:
+    """Give a resource these grants and no others; its owner stays, and whoever deploys can still manage it.
+
+    Args:
+        wanted, now: trees with the branch of permissions: as it should be, and as it is.
+        user: who deploys.
+    """
+    if kind in _SECURABLES:
+        _write_grants(api, kind, id, wanted, now)
+        return
+    grants = {(one.principal_kind, one.principal): one.level for one in permissions_of(wanted)}
+    me = ("service_principal_name" if _UUID.fullmatch(user.user_name) else "user_name", user.user_name)
+    if kind is ResourceKind.DASHBOARD:
+        grants.setdefault(me, "CAN_MANAGE")
+    elif _OWNER_LEVEL not in grants.values():
+        owners = [(one.principal_kind, one.principal) for one in permissions_of(now) if one.level == _OWNER_LEVEL]
+        grants[owners[0] if owners else me] = _OWNER_LEVEL
+    entries = [{principal_kind: principal, "permission_level": level} for (principal_kind, principal), level in sorted(grants.items())]
+    api.ask("PUT", f"/api/2.0/permissions/{api.object_type}/{id}", body={"access_control_list": entries})
+
+
+def _write_grants(api: Api, kind: ResourceKind, id: str, wanted: Mapping[str, object], now: Mapping[str, object]) -> None:
+    after, before = ({(one.principal, one.level) for one in permissions_of(tree)} for tree in (wanted, now))
+    changes = []
+    for principal in sorted({principal for principal, _ in after ^ before}):
+        add = sorted(level for who, level in after - before if who == principal)
+        remove = sorted(level for who, level in before - after if who == principal)
+        changes.append({"principal": principal, "add": add, "remove": remove})
+    if changes:
+        api.ask("PATCH", _grants_path(kind, id), body={"changes": changes})
+
+
+def _grants_path(kind: ResourceKind, id: str) -> str:
+    return f"/api/2.1/unity-catalog/permissions/{_SECURABLES[kind]}/{quote(id)}"
+
+
+def has_permissions(*trees: Mapping[str, object]) -> bool:
+    """Whether one of these trees says who may do what; where none does, permissions are left alone."""
+    return any(tree.get(PERMISSIONS) for tree in trees)
+
+
+def observe(api: Api, key: ResourceKey, id: str, *, permissions: bool) -> Observed | None:
+    """One resource as it is, with its permissions where they are asked for; None where there is none."""
+    seen = api.read(id)
+    return replace(seen, tree={**seen.tree, **read_permissions(api, key.kind, id)}) if seen and permissions else seen

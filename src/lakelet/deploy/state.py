@@ -1,25 +1,29 @@
-"""State of a deployment: a file in the workspace, read by every command that needs the id of a resource.
+"""State of a deployment: a file in the workspace, read by every command that needs the id of a resource; and archives of deployed files.
 
-The file is `<state_path>/lakelet.json`, written as a whole. Before anything is made in the workspace it says what is about to be made.
+The file is `<state_path>/lakelet.json`, written as a whole. Before anything is made in the workspace it says what is about to be made. The
+archives hold contents for a rollback; each is named by what is in it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.deploy.desired import ResourceKey, Workspace
-from lakelet.deploy.workspace_files import read_file, write_file
+from lakelet.deploy.workspace_objects import read_file, write_file
 
 if TYPE_CHECKING:
-    from lakelet.deploy.client import Client
+    from lakelet.deploy.connection import Client
 
 FORMAT = 1
-_PLAIN = ("deployment_id", "bundle", "target", "serial", "previous", "deployed_at", "deployed_by")
-FILE, HISTORY, OBJECTS = "lakelet.json", "deployments", "objects"
+_TEXT_FIELDS = ("deployment_id", "bundle", "target", "serial", "previous", "deployed_at", "deployed_by")
+STATE_FILE, HISTORY, OBJECTS = "lakelet.json", "deployments", "objects"
 
 
 @dataclass(frozen=True)
@@ -122,12 +126,12 @@ def load(client: Client, workspace: Workspace) -> State:
 
     Raises FORMAT_UNKNOWN for a file of another format, DEPLOY_STATE for one that cannot be read.
     """
-    return _read(client, state_file(workspace)) or State()
+    return _read_state(client, state_file(workspace)) or State()
 
 
 def load_deployment(client: Client, workspace: Workspace, serial: int) -> State | None:
     """The state as an earlier deployment left it; None where it is not kept any more."""
-    return _read(client, history_file(workspace, serial))
+    return _read_state(client, history_file(workspace, serial))
 
 
 def save(client: Client, workspace: Workspace, state: State) -> None:
@@ -137,7 +141,7 @@ def save(client: Client, workspace: Workspace, state: State) -> None:
 
 def state_file(workspace: Workspace) -> str:
     """Path of the state in the workspace."""
-    return f"{workspace.state_path}/{FILE}"
+    return f"{workspace.state_path}/{STATE_FILE}"
 
 
 def history_file(workspace: Workspace, serial: int) -> str:
@@ -145,7 +149,7 @@ def history_file(workspace: Workspace, serial: int) -> str:
     return f"{workspace.state_path}/{HISTORY}/{serial:06d}.json"
 
 
-def _read(client: Client, path: str) -> State | None:
+def _read_state(client: Client, path: str) -> State | None:
     content = read_file(client, path)
     if content is None:
         return None
@@ -189,7 +193,7 @@ def state_of(document: Mapping[str, Any]) -> State:
     """The state of a file's JSON. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
     pending = document["pending"]
     return State(
-        **{name: document[name] for name in _PLAIN},
+        **{name: document[name] for name in _TEXT_FIELDS},
         resources={ResourceKey.parse(text): Deployed(ResourceKey.parse(text), **one) for text, one in document["resources"].items()},
         files={path: DeployedFile(**one) for path, one in document["files"].items()},
         pending=pending
@@ -200,3 +204,65 @@ def state_of(document: Mapping[str, Any]) -> State:
             superseded=tuple(pending["superseded"]),
         ),
     )
+
+
+_LARGEST_ARCHIVE = 8_000_000  # the workspace takes files of up to 10 MB
+_ARCHIVE_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """An archive of contents by their SHA-256: the same contents give the same bytes and the same name."""
+
+    name: str
+    content: bytes
+    members: tuple[str, ...]
+
+
+def packed(contents: Iterable[tuple[str, bytes]]) -> Iterator[Pack]:
+    """Archives of these contents, given by SHA-256 in any order, each once."""
+    waiting: dict[str, bytes] = {}
+    size = 0
+    for sha256, content in sorted(dict(contents).items()):
+        if waiting and size + len(content) > _LARGEST_ARCHIVE:
+            yield _archive(waiting)
+            waiting, size = {}, 0
+        waiting[sha256] = content
+        size += len(content)
+    if waiting:
+        yield _archive(waiting)
+
+
+def _archive(contents: Mapping[str, bytes]) -> Pack:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for sha256, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(sha256, _ARCHIVE_TIME), content, zipfile.ZIP_DEFLATED)
+    content = buffer.getvalue()
+    return Pack(f"{hashlib.sha256(content).hexdigest()}.pack", content, tuple(contents))
+
+
+def pack_path(workspace: Workspace, name: str) -> str:
+    """Path of an archive in the workspace."""
+    return f"{workspace.state_path}/{OBJECTS}/{name}"
+
+
+def kept_contents(client: Client, workspace: Workspace, places: Mapping[str, str]) -> dict[str, bytes]:
+    """Contents by SHA-256, read from the archives. `places`: archive of each.
+
+    Raises DEPLOY_STATE where one is not there or not what was kept.
+    """
+    found: dict[str, bytes] = {}
+    for name in sorted(set(places.values())):
+        content = read_file(client, pack_path(workspace, name))
+        try:
+            with zipfile.ZipFile(io.BytesIO(content or b"")) as archive:
+                found.update({sha256: archive.read(sha256) for sha256, pack in places.items() if pack == name})
+        except (zipfile.BadZipFile, KeyError) as problem:
+            what = f"{pack_path(workspace, name)} does not hold what was deployed"
+            raise LakeletError("DEPLOY_STATE", what, why=str(problem), todo="Check out that version and deploy it.") from problem
+    if any(hashlib.sha256(content).hexdigest() != sha256 for sha256, content in found.items()):
+        raise LakeletError(
+            "DEPLOY_STATE", "contents that were kept for a rollback were changed", todo="Check out that version and deploy it."
+        )
+    return found

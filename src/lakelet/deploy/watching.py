@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import TextEnum
-from lakelet.deploy.client import Unanswered
+from lakelet.deploy.connection import Unanswered
 from lakelet.deploy.events import Row, body_of, error_of, event_of, time_of, update_of
 from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
 
 if TYPE_CHECKING:
-    from lakelet.deploy.client import Client
+    from lakelet.deploy.connection import Client
 
 PAGE = 250
 """Events of one answer; the most that a workspace gives."""

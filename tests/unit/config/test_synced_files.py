@@ -8,8 +8,8 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
+from lakelet.config.path_map import in_repository
 from lakelet.config.update_config import load_config
-from lakelet.config.workspace_paths import in_repository
 from lakelet.language.loader import loaded
 
 TABLE = "import dlt\n@dlt.table\ndef boxes():\n    return None\n"

@@ -12,7 +12,7 @@ import pytest
 from lakelet.deploy.bundle import LOOKUP_KINDS
 from lakelet.deploy.bundle import resource_forms as forms
 from lakelet.deploy.bundle.forms import Form, NamedForm, RecordForm, Several, Text
-from lakelet.deploy.lookups import _LISTS
+from lakelet.deploy.workspace_objects import _LISTINGS
 
 catalog = pytest.importorskip("databricks.sdk.service.catalog")
 from databricks.sdk.service import compute, dashboards, jobs, pipelines  # noqa: E402
@@ -98,7 +98,7 @@ def test_permission_levels_are_those_of_the_sdk(kind: str) -> None:
 def test_every_kind_of_lookup_can_be_asked_for() -> None:
     from databricks.sdk import WorkspaceClient
 
-    assert set(_LISTS) == LOOKUP_KINDS
-    asked = {name for _, (call, *_) in _LISTS.items() for name in call.__code__.co_names}
+    assert set(_LISTINGS) == LOOKUP_KINDS
+    asked = {name for _, (call, *_) in _LISTINGS.items() for name in call.__code__.co_names}
     apis = {name for name in asked if not name.startswith("list")}
     assert [name for name in apis if not hasattr(WorkspaceClient, name)] == []

@@ -14,9 +14,8 @@ from lakelet.deploy.bundle import desired_state
 from lakelet.deploy.desired import User
 from lakelet.project.editor import stubs
 from lakelet.project.init import report_lines, start
-from lakelet.project.init.findings import CodeLocation, PathFound
-from lakelet.project.init.paths import prefix
-from lakelet.project.init.sqltexts import names_of
+from lakelet.project.init.findings import CodeLocation, PathFound, prefix
+from lakelet.project.init.sql_reading import names_of
 
 BRONZE = """\
 import dlt

@@ -15,10 +15,10 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, listed
 from lakelet.config.bundle import load_bundle
 from lakelet.config.bundle_files import bundle_file
-from lakelet.config.folder_walk import MOST_FILES, FolderWalk, is_shared, shared_error
-from lakelet.config.source_files import all_in_folder
+from lakelet.config.project_sources import project_above
+from lakelet.config.source_files import MOST_FILES, FolderWalk, all_in_folder, is_shared, shared_error
 from lakelet.config.spark_pipeline_file import spark_file
-from lakelet.config.update_config import PipelineConfig, load_config, project_above
+from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.project.init.bundlefile import bundle_text
 from lakelet.project.init.grouping import group_of, slug
 from lakelet.project.init.plain import PlainResult, plain_results

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from lakelet.config.folder_walk import FolderWalk
 from lakelet.config.packages import DISTRIBUTIONS, normalized
-from lakelet.config.source_files import SUFFIXES
+from lakelet.config.source_files import SUFFIXES, FolderWalk
 from lakelet.config.tool_settings import tomllib
 from lakelet.project.init.findings import CodeLocation, Import
 

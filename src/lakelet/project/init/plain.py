@@ -12,7 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.language.notebook import read_source
 from lakelet.project.init.findings import CodeLocation
 from lakelet.project.init.grouping import slug
-from lakelet.project.init.pyfiles import Repository
+from lakelet.project.init.python_files import Repository
 
 _FRAMES_OF_SPARK = frozenset({"read", "readStream", "table", "sql", "createDataFrame", "range"})
 _NO_FRAMES = frozenset(

@@ -18,13 +18,22 @@ from lakelet.project.init.findings import (
     RefusedFeature,
     StrictExpression,
     TableRead,
+    is_hosted,
+    path_found,
 )
-from lakelet.project.init.paths import is_hosted, path_found
-from lakelet.project.init.pyfiles import PyFile, Repository, Tree, imported_modules
-from lakelet.project.init.sqlfile import hosted
-from lakelet.project.init.sqltexts import names_of
-from lakelet.project.init.strict import strict_call, strict_texts
-from lakelet.project.init.texts import ExpressionReader, NameScope, asked_parameter, dotted, function_scope, resolved
+from lakelet.project.init.python_files import (
+    ExpressionReader,
+    NameScope,
+    PyFile,
+    Repository,
+    Tree,
+    asked_parameter,
+    dotted,
+    function_scope,
+    imported_modules,
+    resolved,
+)
+from lakelet.project.init.sql_reading import hosted, names_of, strict_call, strict_texts
 
 _READS = frozenset({"load", "csv", "json", "parquet", "orc", "text", "xml", "textFile", "ls", "head", "forPath"})
 _FORMATS = {name: name for name in ("csv", "json", "parquet", "orc", "text", "xml")} | {"forPath": "delta"}

@@ -12,7 +12,7 @@ from typing import Any
 from lakelet.base import phases
 from lakelet.base.errors import LakeletError
 from lakelet.config import path_map
-from lakelet.config.update_config import import_roots
+from lakelet.config.project_sources import import_roots
 from lakelet.files.remote import scheme_of
 from lakelet.project.init.bundlefile import BundlePipeline
 from lakelet.project.init.findings import (
@@ -24,13 +24,15 @@ from lakelet.project.init.findings import (
     RefusedFeature,
     StrictExpression,
     TableRead,
+    is_here,
     name_parts,
+    only_heads,
+    prefix,
     same_table,
 )
 from lakelet.project.init.grouping import OUTSIDE, PipelineFiles, grouped
 from lakelet.project.init.loading import add_loaded, needs_loading
 from lakelet.project.init.packages import Missing, RepositoryPackages
-from lakelet.project.init.paths import is_here, only_heads, prefix
 from lakelet.project.init.repository import RepositoryCode
 from lakelet.storage.information_schema import names_relation
 

@@ -1,19 +1,36 @@
-"""The comparison itself: local tables by delta-rs, hosted ones by SQL, expectations by the events of both sides. No Spark."""
+"""Local and deployed tables side by side: schema, rows, counts of expectations, keys that differ. No Spark.
+
+Local tables are read by delta-rs, those in the workspace by SQL statements on a warehouse, bounded in rows and time; expectations by the
+events of both sides.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.base.names import split_name
+from lakelet.base.names import quoted, split_name
+from lakelet.base.text import listed
 from lakelet.cdc.identity import made_with
-from lakelet.deploy.compare.rows import Keyed, Row, differences
-from lakelet.deploy.compare.statements import Warehouse, find_warehouse
-from lakelet.deploy.compare.texts import comparable, hosted_text, local_text, order_of, quoted, selected, type_text
-from lakelet.deploy.compare.values import Comparison, DatasetDifference, RowComparison, Sides
+from lakelet.deploy.differences import (
+    Comparison,
+    DatasetDifference,
+    Keyed,
+    Row,
+    RowComparison,
+    Sides,
+    comparable,
+    differences,
+    hosted_text,
+    local_text,
+    order_of,
+    selected,
+    type_text,
+)
 from lakelet.deploy.events import json_of, update_of
 from lakelet.deploy.watching import events, updates
 from lakelet.files.paths import AnyPath
@@ -24,6 +41,9 @@ from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import RuleCount, summed
 
 if TYPE_CHECKING:
+    from databricks.sdk.service.sql import StatementResponse
+
+    from lakelet.deploy.connection import Client
     from lakelet.deploy.targets import RemotePipeline, Target
 
 SHOWN_KEYS = 20
@@ -72,11 +92,11 @@ def compare(
             found.append(DatasetDifference(ours or theirs or "", theirs, only="local" if ours else "hosted"))
             continue
         notice(f"Comparing {ours} with {theirs}")
-        found.append(_Pair(storage, local[ours], theirs, warehouse, asked).compared(rules))
+        found.append(_DatasetPair(storage, local[ours], theirs, warehouse, asked).compared(rules))
     return Comparison(target.name, pipeline.key, tuple(found))
 
 
-class _Pair:
+class _DatasetPair:
     """One dataset that both sides have."""
 
     def __init__(self, storage: AnyPath, table: TableInfo, hosted: str, warehouse: Warehouse, asked: ComparisonRequest) -> None:
@@ -110,7 +130,9 @@ class _Pair:
 
     def _rules(self, here: Counts, there: Counts) -> tuple[Mapping[str, Sides], int]:
         """The expectations with other counts, and how many were compared: none unless both sides reported some."""
-        ours, theirs = ({rule: n for (dataset, rule), n in side.items() if dataset == _last(self._table.name)} for side in (here, there))
+        ours, theirs = (
+            {rule: n for (dataset, rule), n in side.items() if dataset == _last_parts(self._table.name)} for side in (here, there)
+        )
         if not ours or not theirs:
             return {}, 0
         names = sorted(ours.keys() | theirs.keys())
@@ -230,7 +252,7 @@ def _pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None
     for name in local:
         match = None
         for parts in (3, 2, 1):
-            same = [one for one in left if _last(one, parts) == _last(name, parts)]
+            same = [one for one in left if _last_parts(one, parts) == _last_parts(name, parts)]
             if len(same) == 1:
                 match = same[0]
                 left.remove(match)
@@ -245,7 +267,7 @@ def _chosen(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]
     found: list[tuple[str | None, str | None]] = []
     for name in names:
         parts = len(split_name(name))
-        same = [pair for pair in pairs if any(one and _last(one, parts) == _last(name, parts) for one in pair)]
+        same = [pair for pair in pairs if any(one and _last_parts(one, parts) == _last_parts(name, parts) for one in pair)]
         if not same:
             known = [one for pair in pairs for one in pair if one]
             raise LakeletError("UNKNOWN_TABLE", f"neither side has a dataset {name}", nearest=nearest_names(name, known))
@@ -253,7 +275,7 @@ def _chosen(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]
     return found
 
 
-def _last(name: str, parts: int = 1) -> str:
+def _last_parts(name: str, parts: int = 1) -> str:
     return ".".join(split_name(name)[-parts:]).lower()
 
 
@@ -268,7 +290,7 @@ def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
         if "scope" in quality:  # of a batch that a fail rule stopped: only Lakelet counts those
             continue
         counts = (RuleCount.of_event(rule, row["origin"].get("dataset_name") or "?") for rule in quality.get("expectations") or ())
-        found += [replace(count, dataset=_last(count.dataset)) for count in counts]
+        found += [replace(count, dataset=_last_parts(count.dataset)) for count in counts]
     return {key: (count.passed, count.failed) for key, count in summed(found).items()}
 
 
@@ -289,3 +311,85 @@ def _texts(rows: Iterable[Sequence[str | None]], convert: Sequence[Callable[[str
 
 def _text_row(values: Sequence[Any], convert: Sequence[Callable[[Any], str]]) -> Row:
     return tuple(None if value is None else one(value) for value, one in zip(values, convert, strict=True))
+
+
+STATEMENT_SECONDS = 600.0
+"""One statement may take so long, the start of the warehouse included."""
+
+
+@dataclass(frozen=True)
+class StatementRows:
+    """The rows of a statement: names and types of its columns, values as texts. `whole`: whether no row was cut off."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[list[str | None]]
+    whole: bool
+
+
+class Warehouse:
+    """Answers statements. `id`: of the warehouse."""
+
+    def __init__(self, client: Client, id: str, *, seconds: float = STATEMENT_SECONDS, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client, self.id = client, id
+        self._seconds, self._sleep = seconds, sleep
+
+    def ask(self, sql: str, *, limit: int) -> StatementRows:
+        """Return at most `limit` rows of a query. Raises REMOTE_QUERY_FAILED with the workspace's text, or when the time is over."""
+        from databricks.sdk.service.sql import StatementState
+
+        api = self._client.sdk.statement_execution
+        deadline, pause = time.monotonic() + self._seconds, 0.5
+        found = api.execute_statement(sql, self.id, row_limit=limit, wait_timeout="30s")
+        while _statement_state(found) in (StatementState.PENDING, StatementState.RUNNING):
+            if time.monotonic() > deadline:
+                api.cancel_execution(found.statement_id or "")
+                raise LakeletError("REMOTE_QUERY_FAILED", f"the warehouse took longer than {self._seconds:.0f} s", why=sql)
+            self._sleep(pause)
+            pause = min(5.0, pause * 1.5)
+            found = api.get_statement(found.statement_id or "")
+        if _statement_state(found) is not StatementState.SUCCEEDED:
+            said = found.status.error.message if found.status and found.status.error else None
+            raise LakeletError(
+                "REMOTE_QUERY_FAILED", f"the warehouse answered {_statement_state(found)}: {said or 'without a reason'}", why=sql
+            )
+        columns = (found.manifest.schema.columns if found.manifest and found.manifest.schema else None) or []
+        return StatementRows(
+            tuple(column.name or "" for column in columns),
+            tuple(column.type_text or "" for column in columns),
+            [row for chunk in self._chunks(found) for row in chunk],
+            not (found.manifest and found.manifest.truncated),
+        )
+
+    def _chunks(self, found: StatementResponse) -> Iterator[list[list[str | None]]]:
+        result = found.result
+        while result is not None:
+            yield [list(row) for row in result.data_array or ()]
+            if result.next_chunk_index is None:
+                return
+            result = self._client.sdk.statement_execution.get_statement_result_chunk_n(found.statement_id or "", result.next_chunk_index)
+
+
+def find_warehouse(client: Client, wanted: str | None) -> Warehouse:
+    """The warehouse of this ID or name; without one, the only one there is. Raises USAGE where one has to be named."""
+    if wanted is None and client.sdk.config.warehouse_id:
+        return Warehouse(client, client.sdk.config.warehouse_id)
+    known = {one.id or "": one.name or "" for one in client.sdk.warehouses.list()}
+    chosen = [id for id, name in known.items() if wanted in (None, id, name)]
+    if len(chosen) == 1:
+        return Warehouse(client, chosen[0])
+    if not known:
+        raise LakeletError(
+            "USAGE", "the workspace has no SQL warehouse that this user may see", todo="Make one, or ask for the right to use one."
+        )
+    what = (
+        "the workspace has several SQL warehouses"
+        if wanted is None
+        else f"{'no' if not chosen else 'more than one'} SQL warehouse is {wanted}"
+    )
+    todo = f"Name one by its ID: --warehouse {next(iter(known))}\nThere are: {listed([f'{id} ({name})' for id, name in known.items()], 6)}"
+    raise LakeletError("USAGE", what, todo=todo)
+
+
+def _statement_state(found: StatementResponse) -> object:
+    return found.status.state if found.status else None

@@ -1,4 +1,7 @@
-"""A connection to a workspace: the SDK's client with coded errors, measured patience and requests that take effect at most once."""
+"""A connection to a workspace: the SDK's client with coded errors, measured patience and requests that take effect at most once.
+
+Credentials are found by the SDK's own chain and stand in no text.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,111 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.client.credentials import CODE, HOW, arguments, check_host, remember_headers
-from lakelet.deploy.client.loggers import Probe, redact_loggers
-from lakelet.deploy.client.refusals import Unanswered, coded, leaves_doubt, not_sent, reason
+from lakelet.deploy.credentials import CODE, HOW, Probe, arguments, check_host, redact_loggers, remember_headers
 from lakelet.deploy.desired import User
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
     from databricks.sdk.config import Config
+
+_TOKEN_REFUSED = re.compile(r"(invalid|expired)\b.*\btoken|token\b.*\b(invalid|expired)", re.IGNORECASE)
+_TRY_LATER = "Wait some minutes and give the same command again."
+_CHECK_ADDRESS = "Check the address of the workspace, the network and its proxies. Nothing is lost: the same command can be given again."
+
+
+class Unanswered(LakeletError):
+    """A request that must take effect at most once got no answer: the workspace may have acted or not. Look before asking again."""
+
+    def __init__(self, request: str, why: str) -> None:
+        what = f"no answer to {request}: nobody knows whether the workspace acted"
+        super().__init__("WORKSPACE_UNANSWERED", what, why=why, todo="Give the same command again: it looks first.")
+
+        self.request = request
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Unanswered, (self.request, self.why or ""))
+
+
+def coded(error: BaseException, request: str) -> LakeletError:
+    """Return what the SDK raised for `request` (`GET /api/2.0/…`) as an error with a code of the family WORKSPACE_."""
+    from databricks.sdk.errors.base import DatabricksError
+    from requests import RequestException
+
+    if isinstance(error, LakeletError):
+        return error
+    if isinstance(error, TimeoutError) and error.__cause__ is not None:
+        return coded(error.__cause__, request)
+    if isinstance(error, DatabricksError):
+        return _refusal(error, request)
+    if isinstance(error, ValueError):  # the answer's body, also as a requests.JSONDecodeError
+        why = "The answer is not JSON: it may come from a proxy or a sign-in page."
+        return LakeletError("WORKSPACE_REFUSED", f"the answer to {request} cannot be read", why=why, todo=_CHECK_ADDRESS)
+    if isinstance(error, (RequestException, OSError)):
+        return LakeletError("WORKSPACE_UNREACHABLE", f"the workspace does not answer {request}", why=reason(error), todo=_CHECK_ADDRESS)
+    return LakeletError("WORKSPACE_REFUSED", f"{request} failed", why=reason(error))
+
+
+def not_sent(error: BaseException) -> bool:
+    """Whether the request did not reach the workspace for certain: no connection was made."""
+    from requests import ConnectionError as NoConnection
+    from requests import ConnectTimeout
+    from requests.exceptions import ProxyError, SSLError
+    from urllib3.exceptions import NewConnectionError
+
+    if isinstance(error, (ConnectTimeout, ProxyError, SSLError)):
+        return True
+    cause = getattr(error.args[0], "reason", None) if isinstance(error, NoConnection) and error.args else None
+    return isinstance(cause, NewConnectionError)
+
+
+def leaves_doubt(error: BaseException) -> bool:
+    """Whether the workspace may have acted although this was raised: a lost connection, a time-out, a failure inside the workspace."""
+    from databricks.sdk import errors as sdk
+    from databricks.sdk.errors.base import DatabricksError
+
+    if isinstance(error, LakeletError):
+        return False
+    return not isinstance(error, DatabricksError) or isinstance(error, (sdk.InternalError, sdk.DeadlineExceeded))
+
+
+def reason(error: BaseException) -> str:
+    """Return the error's text in one line, without the settings that the SDK appends to it."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return re.split(r"\.? Config: |\.? Env: ", text)[0]
+
+
+def _refusal(error: BaseException, request: str) -> LakeletError:
+    from databricks.sdk import errors as sdk
+
+    said = reason(error)
+    number = getattr(error, "error_code", None)
+    why = f"{number}: {said}" if number and not str(number).isdigit() else said
+    if isinstance(error, sdk.Unauthenticated) or (isinstance(error, sdk.PermissionDenied) and _TOKEN_REFUSED.search(said)):
+        what = "the workspace does not accept the credentials; a token may be wrong or expired"
+        return LakeletError("WORKSPACE_CREDENTIALS", what, why=why, todo=HOW)
+    for kind, code, what, todo in (
+        (sdk.PermissionDenied, "WORKSPACE_DENIED", "this user may not do", "Ask an owner of the object or an administrator for the right."),
+        (sdk.NotFound, "WORKSPACE_NOT_FOUND", "the workspace has not what was asked for by", None),
+        (sdk.ResourceConflict, "WORKSPACE_CONFLICT", "something else stands in the way of", None),
+        (sdk.TooManyRequests, "WORKSPACE_BUSY", "the workspace has no room for", _TRY_LATER),
+        (
+            sdk.TemporarilyUnavailable,
+            "WORKSPACE_BUSY",
+            "the workspace is not ready for",
+            _TRY_LATER,
+        ),
+        (sdk.NotImplemented, "WORKSPACE_REFUSED", "the workspace does not know", None),
+        (
+            sdk.InternalError,
+            "WORKSPACE_REFUSED",
+            "the workspace failed inside at",
+            "Give the same command again, later.",
+        ),
+    ):
+        if isinstance(error, kind):
+            return LakeletError(code, f"{what} {request}", why=why, todo=todo)
+    return LakeletError("WORKSPACE_REFUSED", f"the workspace refused {request}", why=why)
+
 
 T = TypeVar("T")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -69,7 +169,7 @@ class _Clock:
 
     def wait(self, seconds: float, cause: BaseException | None) -> None:
         if cause is not None and seconds >= _NOTICED:
-            self._notice(f"the workspace: {_short(cause)}; next attempt in {seconds:.0f} s")
+            self._notice(f"the workspace: {_short_reason(cause)}; next attempt in {seconds:.0f} s")
         time.sleep(seconds)
 
     @property
@@ -193,11 +293,11 @@ def connect(
         try:
             config = Config(product="lakelet", product_version=VERSION, clock=clock, **given, **times)  # type: ignore[arg-type]
         except Exception as problem:  # ValueError of the SDK's chain, and whatever a provider of credentials raises
-            raise _unusable(problem) from None
+            raise _credentials_error(problem) from None
     if not config.host:
         raise LakeletError(CODE, "no workspace is named", todo=f"Write `workspace: host:` in databricks.yml, or: {HOW}")
     check_host(config.host)
-    config.authenticate = _remembering(config.authenticate)  # type: ignore[method-assign]
+    config.authenticate = _remembering_headers(config.authenticate)  # type: ignore[method-assign]
     if probe.unreachable:
         _refuse_unreachable(config, patience, clock)
     config.retry_timeout_seconds, config.http_timeout_seconds = int(patience.repeated), patience.answer
@@ -216,7 +316,7 @@ def _refuse_unreachable(config: Config, patience: Patience, clock: _Clock) -> No
             raise LakeletError(error.code, f"nothing answers at {config.host}", why=error.why, todo=todo) from error
 
 
-def _remembering(inner: Callable[[], dict[str, str]]) -> Callable[[], dict[str, str]]:
+def _remembering_headers(inner: Callable[[], dict[str, str]]) -> Callable[[], dict[str, str]]:
     """Blot out the credentials of each request, refreshed tokens included."""
     from requests import RequestException
 
@@ -226,20 +326,20 @@ def _remembering(inner: Callable[[], dict[str, str]]) -> Callable[[], dict[str, 
         except RequestException:
             raise
         except Exception as problem:  # a refreshed token was refused, a command line tool failed …
-            raise _unusable(problem) from None
+            raise _credentials_error(problem) from None
         remember_headers(headers)
         return headers
 
     return authenticate
 
 
-def _unusable(problem: Exception) -> LakeletError:
+def _credentials_error(problem: Exception) -> LakeletError:
     if isinstance(problem, LakeletError):
         return problem
     return LakeletError(CODE, "the credentials cannot be used", why=reason(problem), todo=HOW)
 
 
-def _short(cause: BaseException) -> str:
+def _short_reason(cause: BaseException) -> str:
     code = getattr(cause, "error_code", None)
     text = f"{code}: {reason(cause)}" if code else "no connection" if not_sent(cause) else reason(cause)
     return text if len(text) <= 120 else text[:119] + "…"
