@@ -134,7 +134,7 @@ def test_of_two_deployments_at_once_one_is_refused_with_holder_and_age(scene, im
 
 
 def test_many_who_ask_for_the_lock_at_once_get_it_once(scene):
-    from lakelet.deploy.lock import locked
+    from lakelet.deploy.state import locked
 
     got, refused, inside = [], [], threading.Barrier(6)
 

@@ -17,8 +17,20 @@ from typing import NoReturn
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import bundle_python
 from lakelet.config.bundle_files import TARGET_KEYS, VARIABLE_KEYS, read_bundle_files, synced_paths, variables_of
-from lakelet.config.references import REFERENCE, References, Within, below, field_of, full_name, steps
-from lakelet.config.yaml_tree import FirstProblem, Node, Remark, children, scalar
+from lakelet.config.yaml_tree import (
+    REFERENCE,
+    FirstProblem,
+    Node,
+    References,
+    Remark,
+    Within,
+    below,
+    children,
+    field_of,
+    full_name,
+    scalar,
+    steps,
+)
 
 _MODES = ("development", "production")
 _OPEN = re.compile(r"\$\{([A-Za-z][\w.\-\[\]]*)\}")

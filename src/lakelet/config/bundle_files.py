@@ -23,6 +23,7 @@ from lakelet.config.yaml_tree import (
     elements,
     mapping,
     merge,
+    names_beside,
     read_yaml,
     shown_path,
     with_entries,
@@ -191,12 +192,8 @@ def _included_files(tree: Node, root: Path) -> Iterator[Path]:
         pattern = entry.text
         hits = sorted(root.glob(pattern)) if pattern and not pattern.startswith("/") else []
         if not hits and not any(c in pattern for c in "*?["):
-            raise entry.bad(f"the included file {pattern!r} does not exist", nearest=nearest_names(pattern, _names_beside(root / pattern)))
+            raise entry.bad(f"the included file {pattern!r} does not exist", nearest=nearest_names(pattern, names_beside(root / pattern)))
         yield from (hit for hit in hits if hit.suffix in (".yml", ".yaml", ".json") and hit.name not in BUNDLE_FILES)
-
-
-def _names_beside(path: Path) -> list[str]:
-    return [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
 
 
 def _chosen_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) -> str | None:

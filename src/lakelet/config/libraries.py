@@ -15,7 +15,7 @@ from lakelet.base.user_code import display_path
 from lakelet.config.bundle import Bundle
 from lakelet.config.path_map import in_repository, in_workspace, is_of_workspace
 from lakelet.config.source_files import MOST_FILES, SUFFIXES, FolderWalk, glob_base, is_glob, matching
-from lakelet.config.yaml_tree import Node
+from lakelet.config.yaml_tree import Node, names_beside
 
 _FILES, _FILE_PATH = "${workspace.root_path}/files", "${workspace.file_path}"  # two spellings of one folder
 _KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
@@ -83,11 +83,10 @@ def _library_files(bundle: Bundle, kind: str, node: Node) -> Sequence[Path]:
     hit = next((choice for choice in choices if choice.is_file()), None)
     if hit is not None:
         return [hit]
-    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
     why = f"it means {path}" if "${" in value.text else None
     if is_of_workspace(in_workspace(str(path))):
         why = f"{path} is a path in a workspace, which is not on this machine, and the repository has no such file."
-    raise value.bad(f"the {kind} {value.text!r} does not exist", why=why, nearest=nearest_names(path.name, beside))
+    raise value.bad(f"the {kind} {value.text!r} does not exist", why=why, nearest=nearest_names(path.name, names_beside(path)))
 
 
 def _matching(bundle: Bundle, value: Node) -> list[Path]:

@@ -250,6 +250,11 @@ def is_hosted(path: str) -> bool:
     return _parsed(path).hosted
 
 
+def needs_map(path: str) -> bool:
+    """Whether a path means nothing on this machine without `--map`: one of Databricks, or of an object store."""
+    return is_hosted(path) or scheme_of(path) in CLOUD_SCHEMES
+
+
 def found_here(path: str, *, writing: bool = False) -> str | None:
     """A hosted path that exists on this machine after all, as this machine names it; else None. To be written, its folder must exist."""
     parsed = _parsed(path)

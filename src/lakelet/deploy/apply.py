@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.text import counted
+from lakelet.deploy.bundle.uploads import begins_notebook
 from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, SourceFile, User
-from lakelet.deploy.lock import Lock
 from lakelet.deploy.plan import DeploymentPlan, Observed, ResourceUpdate
 from lakelet.deploy.remote import Api, Birth, Dashboards, has_permissions, is_missing, observe, read_permissions, write_permissions
 from lakelet.deploy.settings import (
@@ -40,6 +41,7 @@ from lakelet.deploy.state import (
     Deployed,
     DeployedFile,
     Intent,
+    Lock,
     PendingDeployment,
     State,
     history_file,
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
 
 KEPT = 10
 """Deployments that a rollback can return to."""
-
-_NOTEBOOK_HEADS = {".py": b"# Databricks", ".r": b"# Databricks", ".sql": b"-- Databricks", ".scala": b"// Databricks"}
 
 
 @dataclass(frozen=True)
@@ -199,12 +199,7 @@ def _content(deployment: Deployment, file: SourceFile) -> bytes:
 def _remote(deployment: Deployment, file: SourceFile) -> str:
     """Where a file lies in the workspace, which keeps notebooks without their extension."""
     path = f"{deployment.desired.workspace.file_path}/{file.path}"
-    stem, dot, extension = path.rpartition(".")
-    head = _NOTEBOOK_HEADS.get(f".{extension.lower()}") if "/" not in extension else None
-    is_notebook = extension.lower() == "ipynb" or (
-        head is not None and _content(deployment, file).removeprefix(b"\xef\xbb\xbf").startswith(head + b" notebook source")
-    )
-    return stem if dot and is_notebook else path
+    return path.removesuffix(PurePosixPath(path).suffix) if begins_notebook(path, lambda: _content(deployment, file)) else path
 
 
 def _upload(deployment: Deployment, files: Mapping[str, DeployedFile], superseded: tuple[str, ...]) -> None:

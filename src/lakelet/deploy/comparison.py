@@ -31,8 +31,7 @@ from lakelet.deploy.differences import (
     selected,
     type_text,
 )
-from lakelet.deploy.events import json_of, update_of
-from lakelet.deploy.watching import events, updates
+from lakelet.deploy.watching import events, json_of, update_of, updates
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import TableInfo, list_tables, read_events, read_rows
 from lakelet.language.model import Kind

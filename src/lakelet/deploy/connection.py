@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
 from lakelet.deploy.credentials import CODE, HOW, Probe, arguments, check_host, redact_loggers, remember_headers
-from lakelet.deploy.desired import User
+from lakelet.deploy.desired import User, is_application_id
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
@@ -124,7 +124,6 @@ def _refusal(error: BaseException, request: str) -> LakeletError:
 
 
 T = TypeVar("T")
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NOTICED = 1.0  # waiting that is said on stderr
 
 
@@ -203,7 +202,7 @@ class Client:
         """Return who the credentials belong to."""
         me = self.sdk.current_user.me()
         name = me.user_name or ""
-        called = (me.display_name or name) if _UUID.fullmatch(name) else name  # a service principal's name is its application ID
+        called = (me.display_name or name) if is_application_id(name) else name  # a service principal's name is its application ID
         short = re.sub(r"[^A-Za-z0-9]", "_", called.partition("@")[0])
         return User(name, short, me.display_name or "", me.id or "")
 

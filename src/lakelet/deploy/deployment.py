@@ -17,11 +17,22 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.failpoints import reached
 from lakelet.deploy.apply import Deployment, carry_out, delete_resource, remove_empty_folders
 from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, SourceFile, User, Workspace
-from lakelet.deploy.lock import locked
 from lakelet.deploy.plan import HOLDING_DATA, DeploymentPlan, Observed, named_resources, plan, refuse_conflicts, settled
 from lakelet.deploy.remote import Api, Birth, apis, has_permissions, observe
 from lakelet.deploy.settings import in_order, permissions_of, resolved, tree_of, without_permissions
-from lakelet.deploy.state import HISTORY, OBJECTS, Deployed, State, history_file, kept_contents, load, load_deployment, save, state_file
+from lakelet.deploy.state import (
+    HISTORY,
+    OBJECTS,
+    Deployed,
+    State,
+    history_file,
+    kept_contents,
+    load,
+    load_deployment,
+    locked,
+    save,
+    state_file,
+)
 from lakelet.deploy.workspace_objects import delete_path, in_parallel, list_folder
 
 if TYPE_CHECKING:

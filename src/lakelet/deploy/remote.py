@@ -6,7 +6,6 @@ Permissions are read and written as one branch of a resource's settings.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.desired import Permission, ResourceKey, ResourceKind, User, Workspace
+from lakelet.deploy.desired import PRINCIPALS, Permission, ResourceKey, ResourceKind, User, Workspace
 from lakelet.deploy.plan import Observed
 from lakelet.deploy.settings import PERMISSIONS, permissions_of, permissions_tree
 from lakelet.deploy.state import state_file
@@ -73,11 +72,11 @@ class Api(ABC):
 
     def ask(self, method: str, path: str, *, query: Settings | None = None, body: Settings | None = None) -> dict[str, Any]:
         """The answer to a request that may be repeated."""
-        return _request(self.client.sdk, method, path, query, body)
+        return request(self.client.sdk, method, path, query, body)
 
     def ask_once(self, method: str, path: str, *, query: Settings | None = None, body: Settings | None = None) -> dict[str, Any]:
         """The answer to a request that takes effect at most once."""
-        return self.client.once(lambda sdk: _request(sdk, method, path, query, body))
+        return self.client.once(lambda sdk: request(sdk, method, path, query, body))
 
     def found(self, path: str, query: Settings | None = None) -> dict[str, Any] | None:
         """The answer to a GET; None where there is nothing."""
@@ -104,7 +103,8 @@ def is_missing(error: LakeletError) -> bool:
     return error.code == "WORKSPACE_NOT_FOUND" or (error.code == "WORKSPACE_REFUSED" and "does not exist" in (error.why or ""))
 
 
-def _request(sdk: Any, method: str, path: str, query: Settings | None, body: Settings | None) -> dict[str, Any]:
+def request(sdk: Any, method: str, path: str, query: Settings | None = None, body: Settings | None = None) -> dict[str, Any]:
+    """The answer as it is: the SDK's own types lack fields, `details` of events among them."""
     headers = {"Accept": "application/json"}
     if sdk.config.workspace_id:
         headers["X-Databricks-Workspace-Id"] = str(sdk.config.workspace_id)
@@ -336,8 +336,6 @@ def _without_workspace(path: str) -> str:
     return path.removeprefix("/Workspace")
 
 
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_PRINCIPAL_KINDS = ("user_name", "group_name", "service_principal_name")
 _SECURABLES = {ResourceKind.SCHEMA: "schema", ResourceKind.VOLUME: "volume"}
 _OWNER_LEVEL = "IS_OWNER"
 
@@ -355,7 +353,7 @@ def read_permissions(api: Api, kind: ResourceKind, id: str) -> dict[str, dict[st
     answer = api.found(f"/api/2.0/permissions/{api.object_type}/{id}") or {}
     found = []
     for entry in answer.get("access_control_list", []):
-        who = next((name for name in _PRINCIPAL_KINDS if entry.get(name)), None)
+        who = next((name for name in PRINCIPALS if entry.get(name)), None)
         levels = [one["permission_level"] for one in entry.get("all_permissions", []) if not one.get("inherited")]
         found += [Permission(level, who, entry[who]) for level in levels if who]
     return permissions_tree(found)
@@ -372,7 +370,7 @@ def write_permissions(api: Api, kind: ResourceKind, id: str, wanted: Mapping[str
         _write_grants(api, kind, id, wanted, now)
         return
     grants = {(one.principal_kind, one.principal): one.level for one in permissions_of(wanted)}
-    me = ("service_principal_name" if _UUID.fullmatch(user.user_name) else "user_name", user.user_name)
+    me = ("service_principal_name" if user.is_service_principal else "user_name", user.user_name)
     if kind is ResourceKind.DASHBOARD:
         grants.setdefault(me, "CAN_MANAGE")
     elif _OWNER_LEVEL not in grants.values():

@@ -11,8 +11,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.deploy.bundle import place_of, workspace_of
 from lakelet.deploy.connection import Client, connect
 from lakelet.deploy.desired import ResourceKey, ResourceKind, Workspace
-from lakelet.deploy.lock import Holder, holder_of
-from lakelet.deploy.state import State, load
+from lakelet.deploy.state import Holder, State, holder_of, load
 from lakelet.deploy.watching import RemoteUpdate, updates
 
 

@@ -26,7 +26,7 @@ from lakelet.config.path_map import python_path_hint
 from lakelet.language import api
 from lakelet.language.computed import computed_problems, with_computed
 from lakelet.language.dbutils import Injected
-from lakelet.language.dbutils.files import Locate
+from lakelet.language.dbutils.parts import Locate
 from lakelet.language.dlt_modules import dlt_modules
 from lakelet.language.import_paths import ImportPath
 from lakelet.language.lost import Lost, LostPart, lost_declaration, lost_python, lost_sql

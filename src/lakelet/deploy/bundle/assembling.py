@@ -12,7 +12,7 @@ from typing import Any
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.config.bundle_files import BUNDLE_FILES, BundleFiles, bundle_file, read_bundle_files, variables_of
 from lakelet.config.tool_settings import read_tool_settings
-from lakelet.config.yaml_tree import Node, Problems, children, elements, plain, without
+from lakelet.config.yaml_tree import Node, Problems, children, elements, names_beside, plain, without
 from lakelet.deploy.bundle.artifacts import artifacts_of, built
 from lakelet.deploy.bundle.checks import CONNECTION, check_bundle, check_kinds, check_resource
 from lakelet.deploy.bundle.coverage import BundleFolder, check_coverage
@@ -21,9 +21,9 @@ from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, mode_remarks, p
 from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.references import DeploymentReferences, Lookup, with_defaults
-from lakelet.deploy.bundle.resource_forms import PRINCIPALS, RESOURCES
+from lakelet.deploy.bundle.resource_forms import RESOURCES
 from lakelet.deploy.bundle.uploads import hashed, synced_files
-from lakelet.deploy.desired import Desired, Permission, Resource, ResourceKey, ResourceKind, User, Workspace
+from lakelet.deploy.desired import FOLDERS, PRINCIPALS, Desired, Permission, Resource, ResourceKey, ResourceKind, User, Workspace
 
 _BEFORE = ("bundle", "var", "variables", "workspace")
 """First words of the references that are known before resources have their names."""
@@ -226,7 +226,7 @@ def _workspace(tree: Node) -> Workspace:
         node = tree.get("workspace", key)
         return node.text if node else None
 
-    folders = {key: (text(key) or "/").rstrip("/") for key in ("root_path", "file_path", "resource_path", "state_path")}
+    folders = {key: (text(key) or "/").rstrip("/") for key in FOLDERS}
     return Workspace(text("host"), text("profile"), **folders)
 
 
@@ -299,8 +299,7 @@ def _with_dashboard_file(node: Node, problems: Problems) -> Node:
         text = path.read_text(encoding="utf-8")
         json.loads(text)
     except FileNotFoundError:
-        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-        problems.bad(file, f"the dashboard file {file.text!r} does not exist", nearest=nearest_names(path.name, beside))
+        problems.bad(file, f"the dashboard file {file.text!r} does not exist", nearest=nearest_names(path.name, names_beside(path)))
         text = "{}"
     except (OSError, ValueError) as error:
         problems.add(LakeletError("CONFIG_INVALID", f"the dashboard file {file.text!r} is not JSON", where=file.where, why=str(error)))

@@ -12,17 +12,15 @@ from pathlib import Path
 
 from lakelet.config.yaml_tree import Node, Problems, Remark, changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.deploy.bundle.references import git_checkout
-from lakelet.deploy.desired import ResourceKind, User, Workspace
+from lakelet.deploy.desired import FOLDERS, ResourceKind, User, Workspace
 
 DEVELOPMENT, PRODUCTION = "development", "production"
-_FOLDERS = ("root_path", "file_path", "resource_path", "state_path")
 _CONCURRENT = 4
 """Runs of a job at the same time in a development target, where the job does not say."""
 
 _PAUSED = (("schedule",), ("trigger",), ("continuous",), ("triggers", "*"))
 """Keys that start a job by themselves."""
 
-_SERVICE_PRINCIPAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PER_USER = "${workspace.current_user."
 
 
@@ -188,7 +186,7 @@ def names_user(text: str, user: User) -> bool:
 
 
 def _check_development(tree: Node, user: User, problems: Problems) -> None:
-    for key in _FOLDERS:
+    for key in FOLDERS:
         node = tree.get("workspace", key)
         if node is not None and not names_user(node.text, user):
             todo = f"Put ${{workspace.current_user.userName}} into it, or leave {key} out."
@@ -227,7 +225,7 @@ def _check_production(written: Node, tree: Node, user: User, root: Path, problem
         if development is not None and development.value is True:
             problems.bad(development, "a pipeline of a production target cannot be in development mode", todo="Take the key out.")
     _check_branch(written, tree, root, problems)
-    if _SERVICE_PRINCIPAL.fullmatch(user.user_name):
+    if user.is_service_principal:
         return
     folder = written.get("workspace", "root_path")
     if folder is None or folder.text.startswith("~") or _PER_USER in folder.text:
@@ -247,7 +245,7 @@ def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> 
 
 def mode_remarks(written: Node, mode: str | None, root_path: str, user: User) -> Iterator[Remark]:
     """What a production target should say and does not, for people: with an account its folder goes."""
-    if mode != PRODUCTION or _SERVICE_PRINCIPAL.fullmatch(user.user_name):
+    if mode != PRODUCTION or user.is_service_principal:
         return
     owner = root_path.removeprefix("/Workspace/Users/").partition("/")[0]
     if root_path.startswith("/Workspace/Users/") and "@" in owner:
@@ -301,10 +299,10 @@ def refuse_shared_names(mine: TargetNames, other: TargetNames, target: str, prob
 
 
 def _refuse_shared_folders(mine: TargetNames, other: TargetNames, target: str, problems: Problems) -> None:
-    for key in ("root_path", "file_path", "resource_path", "state_path"):
+    for key in FOLDERS:
         path = getattr(mine[1], key) + "/"
         node = mine[0].get("workspace", key) or mine[0]
-        taken = (getattr(other[1], one) + "/" for one in ("root_path", "file_path", "resource_path", "state_path"))
+        taken = (getattr(other[1], one) + "/" for one in FOLDERS)
         if any(path.startswith(theirs) or theirs.startswith(path) for theirs in taken):
             what = f"workspace.{key} of this development target, {path[:-1]}, meets a folder of the target {target!r}"
             problems.bad(node, what, todo="Give the targets folders of their own.")

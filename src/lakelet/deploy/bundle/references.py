@@ -12,8 +12,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.redaction import redacted
-from lakelet.config.references import References, Within, below, field_of, steps
-from lakelet.config.yaml_tree import Node, Problems, children, mapping, scalar, with_entries
+from lakelet.config.yaml_tree import Node, Problems, References, Within, below, children, field_of, mapping, scalar, steps, with_entries
 from lakelet.deploy.desired import ResourceKind, User
 
 _USER = "workspace.current_user"

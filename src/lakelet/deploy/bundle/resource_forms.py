@@ -26,7 +26,7 @@ from lakelet.deploy.bundle.forms import (
     switches,
     texts,
 )
-from lakelet.deploy.desired import ResourceKind
+from lakelet.deploy.desired import PRINCIPALS, ResourceKind
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -96,7 +96,6 @@ def wrong_time_zone(text: str) -> str | None:
     return "is not a time zone; for example: Europe/Berlin, UTC"
 
 
-PRINCIPALS = ("user_name", "group_name", "service_principal_name")
 LIFECYCLE = RecordForm("a lifecycle", switches("prevent_destroy started"))
 RUN_AS = RecordForm("run_as", texts("user_name service_principal_name group_name"), one_of=(PRINCIPALS,))
 

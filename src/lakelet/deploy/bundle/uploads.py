@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
@@ -71,7 +71,7 @@ def hashed(synced: Synced) -> tuple[SourceFile, ...]:
             content = file.read_bytes()
         except OSError as error:
             raise LakeletError("CONFIG_INVALID", f"{file} cannot be read", why=str(error)) from error
-        found.append(SourceFile(_below(file, synced.base), file, hashlib.sha256(content).hexdigest(), len(content), is_notebook(file)))
+        found.append(SourceFile(_below(file, synced.base), file, hashlib.sha256(content).hexdigest(), len(content)))
     return tuple(sorted(found, key=lambda one: one.path))
 
 
@@ -198,10 +198,13 @@ def _first_bytes(file: Path, changed: int) -> bytes:
 
 def is_notebook(file: Path) -> bool:
     """Whether a file is a notebook: a Jupyter one, or source text that begins with the line of one."""
-    suffix = file.suffix.lower()
-    if suffix == ".ipynb":
-        return True
-    head = _HEADS.get(suffix)
-    return (
-        head is not None and file.is_file() and _first_bytes(file, file.stat().st_mtime_ns).removeprefix(b"\xef\xbb\xbf").startswith(head)
+    return file.suffix.lower() == ".ipynb" or (
+        file.is_file() and begins_notebook(file.name, lambda: _first_bytes(file, file.stat().st_mtime_ns))
     )
+
+
+def begins_notebook(name: str, content: Callable[[], bytes]) -> bool:
+    """Whether a file of this name is a notebook. `content`: gives what is in it, or the begin of that, where the name does not decide."""
+    suffix = PurePosixPath(name).suffix.lower()
+    head = _HEADS.get(suffix)
+    return suffix == ".ipynb" or (head is not None and content().removeprefix(b"\xef\xbb\xbf").startswith(head))

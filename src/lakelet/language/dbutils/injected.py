@@ -13,8 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from lakelet.base.user_code import caller_location
-from lakelet.language.dbutils.files import Locate
-from lakelet.language.dbutils.parts import Note
+from lakelet.language.dbutils.parts import Locate, Note
 from lakelet.language.dbutils.tools import DBUtils
 from lakelet.language.notebook.running import Frame, new_module
 from lakelet.language.registry import Notice

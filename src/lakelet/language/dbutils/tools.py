@@ -10,8 +10,7 @@ from typing import Any
 
 from lakelet.base.redaction import remember
 from lakelet.base.user_code import caller_location
-from lakelet.language.dbutils.files import FileSystem, Locate
-from lakelet.language.dbutils.parts import Group, Note, Secrets, UnknownMember, Widgets
+from lakelet.language.dbutils.parts import FileSystem, Group, Locate, Note, Secrets, UnknownMember, Widgets
 from lakelet.language.notebook import NotebookExit
 from lakelet.language.registry import Notice
 

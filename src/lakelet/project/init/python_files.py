@@ -54,7 +54,7 @@ class NameScope:
     def fill(self, body: Iterable[ast.stmt]) -> None:
         """Take the assignments of a body, also those below `if`, `for`, `try` and `with`, but not those of functions in it."""
         for statement in body:
-            for name, value in _assignments(statement):
+            for name, value in assignments(statement):
                 self.values.setdefault(name, []).append(value)
             for block in ("body", "orelse", "finalbody"):
                 if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -79,7 +79,8 @@ def function_scope(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     return scope
 
 
-def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names that a statement assigns, each with its value; None for one that is not written there."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from _assignments_to(target, statement.value)

@@ -13,7 +13,6 @@ from lakelet.base import phases
 from lakelet.base.errors import LakeletError
 from lakelet.config import path_map
 from lakelet.config.project_sources import import_roots
-from lakelet.files.remote import scheme_of
 from lakelet.project.init.bundlefile import BundlePipeline
 from lakelet.project.init.findings import (
     CodeLocation,
@@ -301,14 +300,9 @@ def _outside(
 # ---------------------------------------------------------------------------------------------------------- suggestions
 
 
-def needs_map(path: str) -> bool:
-    """Whether a path means nothing on this machine without `--map`."""
-    return path_map.is_hosted(path) or scheme_of(path) in path_map.CLOUD_SCHEMES
-
-
 def _maps(paths: Iterable[str]) -> dict[str, str]:
     """A prefix for each folder that files come from, and a folder for it."""
-    prefixes = {prefix(PathFound(path, _fixed(path), CodeLocation("", 0))) for path in paths if needs_map(path)} - {""}
+    prefixes = {prefix(PathFound(path, _fixed(path), CodeLocation("", 0))) for path in paths if path_map.needs_map(path)} - {""}
     spelt: dict[str, str] = {}
     for one in sorted(prefixes, key=lambda text: (len(text), text)):
         spelt.setdefault(_plain(one), one)
@@ -357,7 +351,8 @@ def _pipeline_json(one: PipelineReport) -> Mapping[str, Any]:
         "files": [reading.file for reading in one.resource.group.files],
         "datasets": [{"name": d.name, "kind": d.kind, "where": str(d.location), "computed": d.computed} for d in one.datasets],
         "paths": [
-            {"path": p, "format": form or None, "needs_map": needs_map(p), "where": locations(found)} for p, form, found in one.paths
+            {"path": p, "format": form or None, "needs_map": path_map.needs_map(p), "where": locations(found)}
+            for p, form, found in one.paths
         ],
         "tables": [{"name": t.name, "made_by": t.made_by, "where": locations(t.locations)} for t in one.tables],
         "parameters": [{"key": p.key, "default": p.default, "where": str(p.location)} for p in one.parameters],

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from lakelet.base.text import aligned, counted, listed
+from lakelet.config.path_map import needs_map
 from lakelet.project.init.findings import CodeLocation, ParameterFound
-from lakelet.project.init.report import ANSI, PipelineReport, Report, needs_map
+from lakelet.project.init.report import ANSI, PipelineReport, Report
 
 
 def report_lines(report: Report) -> Iterator[str]:
