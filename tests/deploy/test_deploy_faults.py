@@ -20,7 +20,7 @@ LOCK = f"{IN_TREE}/state/deploy.lock"
 
 @pytest.fixture
 def scene(tmp_path, workspace, monkeypatch):
-    monkeypatch.setattr(apply, "LOOKS", (0, 0.05))
+    monkeypatch.setattr(apply, "FIND_PAUSES", (0, 0.05))
     return Scene(tmp_path, workspace)
 
 

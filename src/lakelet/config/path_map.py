@@ -256,7 +256,7 @@ def needs_map(path: str) -> bool:
 
 
 def found_here(path: str, *, writing: bool = False) -> str | None:
-    """A hosted path that exists on this machine after all, as this machine names it; else None. To be written, its folder must exist."""
+    """A path of Databricks that this machine has after all, as this machine names it; else None. To be written, its folder must exist."""
     parsed = _parsed(path)
     if not parsed.hosted:
         return None

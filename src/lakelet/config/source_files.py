@@ -23,7 +23,7 @@ from lakelet.config.bundle_files import BUNDLE_FILES, bundle_file
 from lakelet.config.spark_pipeline_file import SPARK_FILES, spark_file
 
 MOST_FILES = 20_000
-"""How many files are looked at in a folder that no project file marks."""
+"""How many files are searched in a folder that no project file marks."""
 
 _GENERATED = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "spark-warehouse"})
 _PREVIEW = "pipeline.yml"

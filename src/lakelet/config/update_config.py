@@ -27,7 +27,7 @@ from lakelet.files.paths import AnyPath, any_path
 from lakelet.files.remote import is_s3
 
 DEFAULT_STORAGE = ".lakelet"
-_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+_PARAMETER_KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _PARAMETER_PREFIX = "LAKELET_PARAM_"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -43,7 +43,7 @@ class PipelineConfig:
     `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
     names of pipelines whose tables are to be its own. `event_log`: a name for the event log, beside `event_log`.
     `synced`: the folders that hold the files of the repository.
-    `only`: keys of the datasets that are looked at, as though the files declared no others; None for all.
+    `only`: keys of the datasets that are analysed, as though the files declared no others; None for all.
     `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).
     """
 
@@ -97,13 +97,13 @@ def load_config(
     environ = os.environ if environ is None else environ
     project = find_project(sources, target=target, cwd=cwd, environ=environ)
     files, roots = project.files_and_roots()
-    name, where = project.name, _storage(storage, environ, project.settings, project.root, cwd)
+    name, where = project.name, _storage_root(storage, environ, project.settings, project.root, cwd)
     given = _parameters(project, params or {}, environ)
     parameters, without_secret = _with_secrets(project, given, environ)
     development = project.bundle.development(project.pipeline[1]) if project.bundle and project.pipeline else None
     namespace = _chosen_namespace(project, catalog, schema, environ)
     repository = tuple(dict.fromkeys((project.synced, project.root)))
-    paths = replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root), repository=repository)
+    paths = replace(_path_map(project, maps, cwd, environ), kept=(str(where),), root=str(project.root), repository=repository)
     return PipelineConfig(
         name=name,
         pipeline_id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakelet:{name}:{where}")),
@@ -120,7 +120,7 @@ def load_config(
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
         paths=replace(paths, parameters=parameters, moved=moved_folders(moved, cwd)),
-        tables=_tables(project, tables, namespace, cwd, environ),
+        tables=_named_tables(project, tables, namespace, cwd, environ),
         identity=project.identity(files, where),
         partial=project.partial,
         take_over=tuple(take_over),
@@ -134,8 +134,8 @@ def _chosen_namespace(project: PipelineProject, catalog: str | None, schema: str
     settings = project.settings
     declared = declared_namespace(project.bundle, project.pipeline[1]) if project.bundle and project.pipeline else Namespace()
     return Namespace(
-        _first(catalog, environ.get("LAKELET_CATALOG"), settings.catalog, declared.catalog),
-        _first(schema, environ.get("LAKELET_SCHEMA"), settings.schema, declared.schema),
+        _first_given(catalog, environ.get("LAKELET_CATALOG"), settings.catalog, declared.catalog),
+        _first_given(schema, environ.get("LAKELET_SCHEMA"), settings.schema, declared.schema),
     )
 
 
@@ -144,7 +144,7 @@ def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ
     cwd = Path(os.path.abspath(cwd or Path.cwd()))
     environ = os.environ if environ is None else environ
     root = project_above(cwd) or cwd
-    return _storage(storage, environ, read_tool_settings(root, cwd), root, cwd)
+    return _storage_root(storage, environ, read_tool_settings(root, cwd), root, cwd)
 
 
 def _continuous(project: PipelineProject) -> bool:
@@ -153,22 +153,22 @@ def _continuous(project: PipelineProject) -> bool:
 
 
 def _parameters(project: PipelineProject, params: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    merged = {**_declared(project, "parameters"), **_declared(project, "configuration")}
+    merged = {**_declared_values(project, "parameters"), **_declared_values(project, "configuration")}
     merged.update(project.settings.parameters)
     merged.update({k.removeprefix(_PARAMETER_PREFIX): v for k, v in environ.items() if k.startswith(_PARAMETER_PREFIX)})
     for key, value in params.items():
-        if not _KEY.fullmatch(key):
+        if not _PARAMETER_KEY.fullmatch(key):
             raise LakeletError("USAGE", f"--param {key}=…: a key may hold letters, digits, '_', '-' and '.' only")
         merged[key] = value
     return merged
 
 
-def _declared(project: PipelineProject, section: str) -> dict[str, str]:
+def _declared_values(project: PipelineProject, section: str) -> dict[str, str]:
     """The keys and values of a section of the pipeline: its `configuration`, or its `parameters`, which have defaults there."""
     declared = project.pipeline[1].get(section) if project.pipeline else None
     found: dict[str, str] = {}
     for key, node in declared.entries(section).items() if declared else ():
-        if not _KEY.fullmatch(key):
+        if not _PARAMETER_KEY.fullmatch(key):
             raise node.bad(f"the {section} key {key!r} may hold letters, digits, '_', '-' and '.' only")
         if isinstance(node.value, (dict, list)):
             raise node.bad(f"the {section} value of {key!r} must be text")
@@ -186,7 +186,7 @@ def _with_secrets(
         asked = secrets.reference(value)
         if asked is None:
             continue
-        where = _written(project, key, value)
+        where = _where_written(project, key, value)
         try:
             found[key] = secrets.secret(*asked, environ, where)
         except LakeletError as missing:
@@ -195,7 +195,7 @@ def _with_secrets(
     return found, tuple(remarks)
 
 
-def _written(project: PipelineProject, key: str, value: str) -> Location:
+def _where_written(project: PipelineProject, key: str, value: str) -> Location:
     """Where a parameter got its value: in the bundle, in the tool settings, or by a flag or variable (line 0)."""
     declared = project.pipeline[1].get("configuration") if project.pipeline else None
     node = declared.entries("configuration").get(key) if declared else None
@@ -211,7 +211,7 @@ def _property_remarks(
     """Settings `pipelines.*` that have no effect, where they are `given`. Raises PROPERTY_INVALID for a value that one cannot have."""
     remarks = []
     for key, value in parameters.items():
-        where = _written(project, key, given[key])
+        where = _where_written(project, key, given[key])
         for setting in properties.examine({key: value}, of="pipeline", development=bool(development)):
             if setting.invalid:
                 raise LakeletError("PROPERTY_INVALID", setting.text, where=where)
@@ -223,7 +223,7 @@ def _property_remarks(
     return remarks
 
 
-def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> AnyPath:
+def _storage_root(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> AnyPath:
     given, base = (flag or environ.get("LAKELET_STORAGE"), cwd)
     if not given:
         given, base = (settings.storage or DEFAULT_STORAGE, root)
@@ -236,28 +236,28 @@ def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSetting
     return Path(os.path.normpath(base / Path(text).expanduser()))
 
 
-def _paths(project: PipelineProject, flags: Sequence[tuple[str, str]], cwd: Path, environ: Mapping[str, str]) -> PathMap:
+def _path_map(project: PipelineProject, flags: Sequence[tuple[str, str]], cwd: Path, environ: Mapping[str, str]) -> PathMap:
     settings = project.settings
     below = PathMap.of(settings.maps, project.root, code="CONFIG_INVALID", where=settings.where)
-    variable = pairs_of(_listed(environ.get("LAKELET_MAP")), "LAKELET_MAP", **MAP_FORM)
+    variable = pairs_of(_entries_of_variable(environ.get("LAKELET_MAP")), "LAKELET_MAP", **MAP_FORM)
     return PathMap.of(flags, cwd).over(PathMap.of(variable, cwd)).over(below)
 
 
-def _tables(
+def _named_tables(
     project: PipelineProject, flags: Sequence[tuple[str, str]], namespace: Namespace, cwd: Path, environ: Mapping[str, str]
 ) -> dict[str, NamedTable]:
     settings = project.settings
     below = named_tables(settings.tables, namespace, project.root, code="CONFIG_INVALID", where=settings.where)
-    variable = pairs_of(_listed(environ.get("LAKELET_TABLE")), "LAKELET_TABLE", **TABLE_FORM)
+    variable = pairs_of(_entries_of_variable(environ.get("LAKELET_TABLE")), "LAKELET_TABLE", **TABLE_FORM)
     return {**below, **named_tables(variable, namespace, cwd), **named_tables(flags, namespace, cwd)}
 
 
-def _listed(text: str | None) -> list[str]:
+def _entries_of_variable(text: str | None) -> list[str]:
     """Entries of a variable: separated by semicolons or lines."""
     return [part.strip() for part in re.split(r"[;\n]", text or "") if part.strip()]
 
 
-def _first(*choices: str | None) -> str:
+def _first_given(*choices: str | None) -> str:
     return next(choice for choice in choices if choice)
 
 

@@ -269,7 +269,7 @@ class References:
     Args:
         meaning: the node that a reference stands for, whose own references are open; None: the reference stays as it is written. The second
             argument is the node with the reference.
-        circular: is told of a node with a reference that leads to itself, the reference, and the way there. It stays as it is written.
+        circular: is called with a node with a reference that leads to itself, the reference, and the way there. It stays as it is written.
     """
 
     def __init__(self, meaning: Callable[[str, Node], Node | None], circular: Callable[[Node, str, str], None]) -> None:

@@ -19,17 +19,17 @@ from lakelet.cdc.identity import made_with
 from lakelet.deploy.differences import (
     Comparison,
     DatasetDifference,
-    Keyed,
     Row,
     RowComparison,
+    RowsByKey,
     Sides,
     comparable,
     differences,
-    hosted_text,
     local_text,
     order_of,
     selected,
     type_text,
+    workspace_text,
 )
 from lakelet.deploy.watching import events, json_of, update_of, updates
 from lakelet.files.paths import AnyPath
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 SHOWN_KEYS = 20
 """Differing keys that are shown of one dataset."""
-_STORED = tuple(kind.name for kind in (Kind.STREAMING_TABLE, Kind.MATERIALIZED_VIEW, Kind.TABLE))
+_STORED_KINDS = tuple(kind.name for kind in (Kind.STREAMING_TABLE, Kind.MATERIALIZED_VIEW, Kind.TABLE))
 Counts = Mapping[tuple[str, str], tuple[int, int]]
 
 
@@ -81,9 +81,9 @@ def compare(
     """
     local = {one.name: one for one in list_tables(storage) if one.active and one.kind is not Kind.SINK and not one.quarantine_of}
     rows = _last_update(target, pipeline)
-    hosted = _hosted_names(rows, pipeline)
-    pairs = _chosen(_pairs(local, hosted), asked.names)
-    rules = _counts(read_events(storage)), _counts(rows)
+    hosted = _names_in_workspace(rows, pipeline)
+    pairs = _chosen_pairs(_dataset_pairs(local, hosted), asked.names)
+    rules = _rule_counts(read_events(storage)), _rule_counts(rows)
     warehouse = find_warehouse(target.client, asked.warehouse) if any(ours and theirs for ours, theirs in pairs) else None
     found = []
     for ours, theirs in pairs:
@@ -124,7 +124,7 @@ class _DatasetPair:
         if not judged:
             notes.append("expectations: the last update of one side reported no counts")
         compared = self._rows(ours, theirs, sides, notes) if self._asked.rows else None
-        columns = _columns(ours, theirs)
+        columns = _differing_columns(ours, theirs)
         return DatasetDifference(self._table.name, self._hosted, None, None, columns, sides, broken, judged, compared, tuple(notes))
 
     def _rules(self, here: Counts, there: Counts) -> tuple[Mapping[str, Sides], int]:
@@ -154,17 +154,17 @@ class _DatasetPair:
         query = f"SELECT {', '.join(f'{selected(b, theirs[b])} AS c{i}' for i, (_, b) in enumerate(shared))} FROM {self._from}"
         answer = self._warehouse.ask(query if complete or not order else f"{query} ORDER BY {order} LIMIT {most}", limit=most)
         positions = [names.index(name) for name in key]
-        there = Keyed(positions).add(_texts(answer.rows, [hosted_text(theirs[b]) for _, b in shared]))
+        there = RowsByKey(positions).add(_rows_as_texts(answer.rows, [workspace_text(theirs[b]) for _, b in shared]))
         try:
-            wanted = None if complete else _Sample(there, [order_of(ours[name]) for name in key])
-            here = Keyed(positions).add(self._local_rows(names, ours, wanted))
+            wanted = None if complete else _RowSample(there, [order_of(ours[name]) for name in key])
+            here = RowsByKey(positions).add(self._local_rows(names, ours, wanted))
         except _NeedsSpark:
             notes.append("rows: the local table has a feature that only Spark reads")
             return None
         found = differences(here, there, names, key, complete=complete)
         return RowComparison(key, there.number, complete, len(found), tuple(found[:SHOWN_KEYS]), left_out)
 
-    def _local_rows(self, names: Sequence[str], types: Mapping[str, str], wanted: _Sample | None) -> Iterable[Row]:
+    def _local_rows(self, names: Sequence[str], types: Mapping[str, str], wanted: _RowSample | None) -> Iterable[Row]:
         """The local rows as texts; for a sample only those that it should have."""
 
         def refuse(text: str) -> None:
@@ -172,7 +172,7 @@ class _DatasetPair:
 
         convert = [local_text(types[name]) for name in names]
         for found in read_rows(self._storage, self._table.name, note=refuse).rows:
-            row = _text_row([found[name] for name in names], convert)
+            row = _row_as_texts([found[name] for name in names], convert)
             if wanted is None or wanted.should_have(row):
                 yield row
 
@@ -194,10 +194,10 @@ class _DatasetPair:
         return tuple(by_lower[name] for name in keys) if keys and all(name in by_lower for name in keys) else tuple(names)
 
 
-class _Sample:
-    """The first hosted rows by key. `orders`: of each column of the key; None where the workspace sorts in a way that is not known here."""
+class _RowSample:
+    """The first rows of the workspace by key. `orders`: of each column of the key; None where the order of the workspace is not known."""
 
-    def __init__(self, hosted: Keyed, orders: Sequence[Callable[[str], Any] | None]) -> None:
+    def __init__(self, hosted: RowsByKey, orders: Sequence[Callable[[str], Any] | None]) -> None:
         self._hosted, self._orders = hosted, orders
         self._room = 2 * hosted.number
         known = all(order is not None for order in orders)
@@ -231,21 +231,21 @@ def _last_update(target: Target, pipeline: RemotePipeline) -> list[Mapping[str, 
     return [json_of(row) for row in rows if update_of(row) == newest.id]
 
 
-def _hosted_names(rows: Iterable[Mapping[str, Any]], pipeline: RemotePipeline) -> list[str]:
+def _names_in_workspace(rows: Iterable[Mapping[str, Any]], pipeline: RemotePipeline) -> list[str]:
     """Full names of the stored datasets that an update defined."""
     place = (pipeline.settings.get("catalog") or "main", pipeline.settings.get("schema") or pipeline.settings.get("target") or "default")
     found: dict[str, None] = {}
     for row in rows:
         kind = row["details"].get(EventType.DATASET_DEFINITION, {}).get("dataset_type")
         name = row["origin"].get("dataset_name")
-        if name and row["event_type"] == EventType.DATASET_DEFINITION and kind in _STORED:
+        if name and row["event_type"] == EventType.DATASET_DEFINITION and kind in _STORED_KINDS:
             parts = split_name(str(name))
             found[".".join((*place[: 3 - len(parts)], *parts) if len(parts) < 3 else parts)] = None
     return list(found)
 
 
-def _pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None, str | None]]:
-    """Local and hosted names of the same datasets: the same full name, else the same schema and name, else the only one of that name."""
+def _dataset_pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None, str | None]]:
+    """Both names of the same datasets: the same full name, else the same schema and name, else the only one of that name."""
     left = list(hosted)
     found: list[tuple[str | None, str | None]] = []
     for name in local:
@@ -260,7 +260,7 @@ def _pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None
     return [*found, *((None, one) for one in left)]
 
 
-def _chosen(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]) -> list[tuple[str | None, str | None]]:
+def _chosen_pairs(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]) -> list[tuple[str | None, str | None]]:
     if not names:
         return list(pairs)
     found: list[tuple[str | None, str | None]] = []
@@ -281,7 +281,7 @@ def _last_parts(name: str, parts: int = 1) -> str:
 # --- facts of one side ----------------------------------------------------------------------------------------------------------------
 
 
-def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
+def _rule_counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
     """(passed, failed) by dataset and expectation, added up over the events of an update."""
     found: list[RuleCount] = []
     for row in rows:
@@ -293,7 +293,7 @@ def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
     return {key: (count.passed, count.failed) for key, count in summed(found).items()}
 
 
-def _columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:
+def _differing_columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:
     """The columns that only one side has or that have another type; names are compared without case."""
     here, there = ({name.lower(): (name, kind) for name, kind in side.items()} for side in (ours, theirs))
     found: dict[str, Sides] = {}
@@ -304,11 +304,11 @@ def _columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str,
     return found
 
 
-def _texts(rows: Iterable[Sequence[str | None]], convert: Sequence[Callable[[str], str]]) -> Iterable[Row]:
-    return (_text_row(row, convert) for row in rows)
+def _rows_as_texts(rows: Iterable[Sequence[str | None]], convert: Sequence[Callable[[str], str]]) -> Iterable[Row]:
+    return (_row_as_texts(row, convert) for row in rows)
 
 
-def _text_row(values: Sequence[Any], convert: Sequence[Callable[[Any], str]]) -> Row:
+def _row_as_texts(values: Sequence[Any], convert: Sequence[Callable[[Any], str]]) -> Row:
     return tuple(None if value is None else one(value) for value, one in zip(values, convert, strict=True))
 
 

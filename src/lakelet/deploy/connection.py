@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.credentials import CODE, HOW, Probe, arguments, check_host, redact_loggers, remember_headers
+from lakelet.deploy.credentials import CODE, HOW, HostProbe, arguments, check_host, redact_loggers, remember_headers
 from lakelet.deploy.desired import User, is_application_id
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _TRY_LATER = "Wait some minutes and give the same command again."
 _CHECK_ADDRESS = "Check the address of the workspace, the network and its proxies. Nothing is lost: the same command can be given again."
 
 
-class Unanswered(LakeletError):
+class UnansweredRequest(LakeletError):
     """A request that must take effect at most once got no answer: the workspace may have acted or not. Look before asking again."""
 
     def __init__(self, request: str, why: str) -> None:
@@ -39,7 +39,7 @@ class Unanswered(LakeletError):
         self.request = request
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Unanswered, (self.request, self.why or ""))
+        return (UnansweredRequest, (self.request, self.why or ""))
 
 
 def coded(error: BaseException, request: str) -> LakeletError:
@@ -128,7 +128,7 @@ _NOTICED = 1.0  # waiting that is said on stderr
 
 
 @dataclass(frozen=True)
-class Patience:
+class RequestTimeouts:
     """How long the workspace may take, in seconds.
 
     Attributes:
@@ -142,7 +142,7 @@ class Patience:
     answer: float = 60
 
 
-class _Refused(BaseException):
+class _EndsRepetition(BaseException):
     """Ends the SDK's own repetition of a request that must take effect at most once."""
 
     def __init__(self, cause: BaseException) -> None:
@@ -163,7 +163,7 @@ class _Clock:
     def sleep(self, seconds: float) -> None:
         cause = sys.exc_info()[1]
         if self.once and cause is not None:
-            raise _Refused(cause)
+            raise _EndsRepetition(cause)
         self.wait(seconds, cause)
 
     def wait(self, seconds: float, cause: BaseException | None) -> None:
@@ -190,7 +190,7 @@ class Client:
         host: address of the workspace.
     """
 
-    def __init__(self, config: Config, patience: Patience, clock: _Clock) -> None:
+    def __init__(self, config: Config, patience: RequestTimeouts, clock: _Clock) -> None:
         from databricks.sdk import WorkspaceClient
 
         self._patience, self._clock = patience, clock
@@ -210,7 +210,7 @@ class Client:
         """Return `call(sdk)`, whose one request takes effect at most once.
 
         A request that the workspace certainly did not act on (no connection, 429, 503 with its Retry-After) is repeated. Raises
-        Unanswered where the connection was lost, time ran out or the workspace failed inside: look whether it acted before asking
+        Unanswered where the connection was lost, time ran out or the workspace failed inside: check whether it acted before asking
         again. Raises LakeletError for what the workspace refused.
         """
         self._clock.once = True
@@ -240,14 +240,14 @@ class Client:
         while True:
             try:
                 return ask()
-            except _Refused as refused:
+            except _EndsRepetition as refused:
                 error = refused.cause
             except Exception as other:
                 error = other
             later = getattr(error, "retry_after_secs", None)
             if later is None and not not_sent(error):
                 if leaves_doubt(error):
-                    raise Unanswered(request, reason(error)) from error
+                    raise UnansweredRequest(request, reason(error)) from error
                 raise coded(error, request) from error
             pause = min(10.0, pause + 1)
             seconds = float(later if later is not None else pause)
@@ -262,7 +262,7 @@ def connect(
     said: Mapping[str, str] = MappingProxyType({}),
     *,
     environ: Mapping[str, str],
-    patience: Patience | None = None,
+    patience: RequestTimeouts | None = None,
     notice: Callable[[str], None] = lambda text: None,
 ) -> Client:
     """Return a connection to the workspace.
@@ -284,11 +284,11 @@ def connect(
     except ImportError as missing:
         what = "databricks-sdk is needed to talk to a workspace, and it is not installed"
         raise LakeletError("SDK_MISSING", what, why=str(missing), todo="pip install 'lakelet[deploy]'") from None
-    patience, clock = patience or Patience(), _Clock(notice)
+    patience, clock = patience or RequestTimeouts(), _Clock(notice)
     redact_loggers()
     given = arguments(host, profile, environ, Config.attributes(), said)
     times = {"retry_timeout_seconds": patience.first, "http_timeout_seconds": min(patience.answer, 15)}
-    with Probe() as probe:
+    with HostProbe() as probe:
         try:
             config = Config(product="lakelet", product_version=VERSION, clock=clock, **given, **times)  # type: ignore[arg-type]
         except Exception as problem:  # ValueError of the SDK's chain, and whatever a provider of credentials raises
@@ -305,7 +305,7 @@ def connect(
     return client
 
 
-def _refuse_unreachable(config: Config, patience: Patience, clock: _Clock) -> None:
+def _refuse_unreachable(config: Config, patience: RequestTimeouts, clock: _Clock) -> None:
     """Raise WORKSPACE_UNREACHABLE if a first request gets no answer either; whatever else it gets, somebody is there."""
     try:
         Client(config, patience, clock).user()

@@ -159,7 +159,7 @@ def redact_loggers() -> None:
             logger.addFilter(_redact_record)
 
 
-class Probe:
+class HostProbe:
     """Watches the SDK look for the workspace's description when it is set up, which it does before any request.
 
     Attributes:
@@ -170,7 +170,7 @@ class Probe:
         self.unreachable = False
         self._logger = logging.getLogger("databricks.sdk")
 
-    def __enter__(self) -> Probe:
+    def __enter__(self) -> HostProbe:
         self._logger.addFilter(self._look)
         return self
 

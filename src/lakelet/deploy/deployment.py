@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.failpoints import reached
 from lakelet.deploy.apply import Deployment, carry_out, delete_resource, remove_empty_folders
-from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, SourceFile, User, Workspace
-from lakelet.deploy.plan import HOLDING_DATA, DeploymentPlan, Observed, named_resources, plan, refuse_conflicts, settled
-from lakelet.deploy.remote import Api, Birth, apis, has_permissions, observe
+from lakelet.deploy.desired import DesiredState, Resource, ResourceKey, ResourceKind, SourceFile, User, Workspace
+from lakelet.deploy.plan import HOLDING_DATA, DeploymentPlan, ObservedResource, as_if_finished, named_resources, plan, refuse_conflicts
+from lakelet.deploy.remote import CreationAttempt, ResourceRequests, apis, has_permissions, observe
 from lakelet.deploy.settings import in_order, permissions_of, resolved, tree_of, without_permissions
 from lakelet.deploy.state import (
     HISTORY,
     OBJECTS,
-    Deployed,
-    State,
+    DeployedResource,
+    DeploymentState,
     history_file,
     kept_contents,
     load,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a deployment.
+    """What a user chooses for a deployment.
 
     Attributes:
         force: overwrite what others changed in the workspace.
@@ -58,29 +58,31 @@ class Options:
 class Prepared:
     """A deployment that could begin: what is wanted, what was deployed, what is there, and what to do."""
 
-    desired: Desired
-    state: State
-    observed: Mapping[ResourceKey, Observed]
+    desired: DesiredState
+    state: DeploymentState
+    observed: Mapping[ResourceKey, ObservedResource]
     plan: DeploymentPlan
 
 
-def prepare(client: Client, desired: Desired, options: Options) -> Prepared:
+def prepare(client: Client, desired: DesiredState, options: Options) -> Prepared:
     """Read the state and the workspace, and plan. Writes nothing.
 
     Raises DEPLOY_STATE for a state of another bundle or target, and what `plan` raises.
     """
     state = load(client, desired.workspace)
-    return _prepared(client, apis(client, desired.workspace), desired, options, state)
+    return _prepared_from(client, apis(client, desired.workspace), desired, options, state)
 
 
-def _prepared(client: Client, calls: Mapping[ResourceKind, Api], desired: Desired, options: Options, state: State) -> Prepared:
+def _prepared_from(
+    client: Client, calls: Mapping[ResourceKind, ResourceRequests], desired: DesiredState, options: Options, state: DeploymentState
+) -> Prepared:
     if state.deployment_id and (state.bundle, state.target) != (desired.bundle, desired.target):
         what = f"{desired.workspace.state_path} holds a deployment of the bundle {state.bundle}, target {state.target}"
         todo = "Give each bundle and each target a workspace.root_path of its own."
         raise LakeletError("DEPLOY_STATE", what, why=f"this one is {desired.bundle}, target {desired.target}", todo=todo)
     state = state if state.deployment_id else replace(state, deployment_id=uuid.uuid4().hex)
     state, observed = read_workspace(calls, desired, state)
-    state = settled(state, observed)
+    state = as_if_finished(state, observed)
     return Prepared(desired, state, observed, plan(desired, state, observed, force=options.force, with_data=options.with_data))
 
 
@@ -135,13 +137,13 @@ def deploy(
         return replace(prepared, state=carry_out(job))
 
 
-def _planned_again(client: Client, calls: Mapping[ResourceKind, Api], prepared: Prepared, options: Options) -> Prepared:
+def _planned_again(client: Client, calls: Mapping[ResourceKind, ResourceRequests], prepared: Prepared, options: Options) -> Prepared:
     """The same under the lock; planned again if the state was written since."""
     state = load(client, prepared.desired.workspace)
     before = prepared.state
     if (state.serial, state.deployment_id or before.deployment_id, state.pending) == (before.serial, before.deployment_id, before.pending):
         return prepared
-    again = _prepared(client, calls, prepared.desired, options, state)
+    again = _prepared_from(client, calls, prepared.desired, options, state)
     refuse_conflicts(again.plan)
     return again
 
@@ -150,12 +152,14 @@ _CLOCKS_DIFFER = 600_000
 """Milliseconds by which this machine's clock and the workspace's may differ."""
 
 
-def read_workspace(apis: Mapping[ResourceKind, Api], desired: Desired, state: State) -> tuple[State, dict[ResourceKey, Observed]]:
+def read_workspace(
+    apis: Mapping[ResourceKind, ResourceRequests], desired: DesiredState, state: DeploymentState
+) -> tuple[DeploymentState, dict[ResourceKey, ObservedResource]]:
     """Return the state with the resources that a dead deployment made, and what the workspace holds of all of them."""
     granted = {resource.key for resource in desired.resources if resource.permissions}
     state = _with_unrecorded(apis, desired, state)
 
-    def read(deployed: Deployed) -> Observed | None:
+    def read(deployed: DeployedResource) -> ObservedResource | None:
         asked = deployed.key in granted or has_permissions(deployed.settings)
         return observe(apis[deployed.key.kind], deployed.key, deployed.id, permissions=asked)
 
@@ -163,12 +167,12 @@ def read_workspace(apis: Mapping[ResourceKind, Api], desired: Desired, state: St
     return state, {one.key: seen for one, seen in zip(state.resources.values(), observed, strict=True) if seen is not None}
 
 
-def _with_unrecorded(apis: Mapping[ResourceKind, Api], desired: Desired, state: State) -> State:
+def _with_unrecorded(apis: Mapping[ResourceKind, ResourceRequests], desired: DesiredState, state: DeploymentState) -> DeploymentState:
     """The state with the ids of resources that were about to be made when a deployment died, if they were made."""
     pending = state.pending
     if pending is None:
         return state
-    birth = Birth(pending.user, int(datetime.fromisoformat(pending.since).timestamp() * 1000) - _CLOCKS_DIFFER)
+    birth = CreationAttempt(pending.user, int(datetime.fromisoformat(pending.since).timestamp() * 1000) - _CLOCKS_DIFFER)
     waiting = {key: intent for key, intent in pending.resources.items() if intent.create and key not in state.resources}
     order = [resource.key for resource in in_order(desired.resources)]
     for key in sorted(waiting, key=lambda key: (order.index(key) if key in order else len(order), key)):
@@ -177,11 +181,11 @@ def _with_unrecorded(apis: Mapping[ResourceKind, Api], desired: Desired, state: 
         claimed = {one.id for one in state.resources.values() if one.key.kind is key.kind}
         id = apis[key.kind].find(settings, claimed, birth)
         if id is not None:
-            state = state.with_resource(Deployed(key, id, {}))
+            state = state.with_resource(DeployedResource(key, id, {}))
     return state
 
 
-def refuse_taken(apis: Mapping[ResourceKind, Api], desired: Desired, creates: Iterable[ResourceKey]) -> None:
+def refuse_taken(apis: Mapping[ResourceKind, ResourceRequests], desired: DesiredState, creates: Iterable[ResourceKey]) -> None:
     """Raise DEPLOY_EXISTS if a schema or volume that is to be made is there already."""
     wanted = {resource.key: resource for resource in desired.resources}
     for key in creates:
@@ -194,14 +198,14 @@ def refuse_taken(apis: Mapping[ResourceKind, Api], desired: Desired, creates: It
 
 
 @dataclass(frozen=True)
-class Return:
+class Rollback:
     """An earlier deployment that is wanted again, and what that changes."""
 
-    earlier: State
+    earlier: DeploymentState
     prepared: Prepared
 
 
-def prepare_rollback(client: Client, workspace: Workspace, options: Options, serial: int | None = None) -> Return:
+def prepare_rollback(client: Client, workspace: Workspace, options: Options, serial: int | None = None) -> Rollback:
     """Plan the way back. Writes nothing.
 
     Args:
@@ -217,10 +221,12 @@ def prepare_rollback(client: Client, workspace: Workspace, options: Options, ser
     if earlier is None:
         what = f"deployment {wanted} is not kept" if wanted else "there is no earlier deployment to return to"
         raise LakeletError("DEPLOY_UNKNOWN", what, todo="Check out the version that you want and deploy it: lakelet deploy")
-    return Return(earlier, prepare(client, _desired_again(earlier, workspace), options))
+    return Rollback(earlier, prepare(client, _desired_again(earlier, workspace), options))
 
 
-def roll_back(client: Client, back: Return, user: User, options: Options, *, notice: Callable[[str], None] = lambda text: None) -> Prepared:
+def roll_back(
+    client: Client, back: Rollback, user: User, options: Options, *, notice: Callable[[str], None] = lambda text: None
+) -> Prepared:
     """Carry it out; see `deploy`."""
     needed = {path: back.earlier.files[path] for path in back.prepared.plan.uploads}
     contents = kept_contents(client, back.prepared.desired.workspace, {file.sha256: file.pack for file in needed.values()})
@@ -236,14 +242,14 @@ def roll_back(client: Client, back: Return, user: User, options: Options, *, not
     )
 
 
-def _desired_again(earlier: State, workspace: Workspace) -> Desired:
+def _desired_again(earlier: DeploymentState, workspace: Workspace) -> DesiredState:
     where = Location(history_file(workspace, earlier.serial), 0)
     resources = tuple(
         Resource(key, without_permissions(one.settings), permissions_of(one.settings), where, one.prevent_destroy)
         for key, one in sorted(earlier.resources.items())
     )
     files = tuple(SourceFile(path, Path(path), file.sha256, file.size) for path, file in sorted(earlier.files.items()))
-    return Desired(earlier.bundle, earlier.target, False, workspace, resources, files)
+    return DesiredState(earlier.bundle, earlier.target, False, workspace, resources, files)
 
 
 def prepare_destroy(client: Client, workspace: Workspace, options: Options) -> Prepared:
@@ -254,12 +260,12 @@ def prepare_destroy(client: Client, workspace: Workspace, options: Options) -> P
     state = load(client, workspace)
     if not state.deployment_id:
         raise LakeletError("DEPLOY_UNKNOWN", f"nothing was deployed to {workspace.root_path}")
-    return prepare(client, Desired(state.bundle, state.target, False, workspace, (), ()), options)
+    return prepare(client, DesiredState(state.bundle, state.target, False, workspace, (), ()), options)
 
 
 def destroy(
     client: Client, prepared: Prepared, user: User, options: Options, *, notice: Callable[[str], None] = lambda text: None
-) -> State:
+) -> DeploymentState:
     """Carry it out and return what is left: an empty state, or one with the schemas and volumes that were not named.
 
     What died is done again from its begin: what is gone is passed over.
@@ -288,9 +294,9 @@ def destroy(
     return state
 
 
-def _without_history(client: Client, workspace: Workspace, state: State) -> State:
+def _without_history(client: Client, workspace: Workspace, state: DeploymentState) -> DeploymentState:
     """Delete what was kept for rollbacks, then the state, or leave in it what still exists."""
-    state = replace(state, previous=None, files={}, pending=None) if state.resources else State()
+    state = replace(state, previous=None, files={}, pending=None) if state.resources else DeploymentState()
     if state.resources:
         save(client, workspace, state)
         reached("deploy.reduced")

@@ -120,7 +120,7 @@ class Workspace:
 
 
 @dataclass(frozen=True)
-class Desired:
+class DesiredState:
     """All that a deployment of one target should leave in the workspace.
 
     Attributes:

@@ -18,7 +18,7 @@ from typing import Any
 
 from lakelet.base.names import quoted
 
-Text = str | None
+ExactText = str | None
 """A value in its exact text (see `texts`), None for NULL."""
 
 
@@ -34,7 +34,7 @@ class Sides:
 class KeyDifference:
     """One key whose rows differ. `columns`: values by column, where each side has one row; `local_rows`, `hosted_rows`: how many it has."""
 
-    key: Mapping[str, Text]
+    key: Mapping[str, ExactText]
     local_rows: int
     hosted_rows: int
     columns: Mapping[str, Sides]
@@ -46,8 +46,8 @@ class RowComparison:
 
     Attributes:
         key: the columns that identify a row.
-        compared: how many hosted rows were looked at.
-        complete: whether all rows of both sides were compared; else only a sample of hosted keys was looked for in the local table.
+        compared: how many rows of the workspace were compared.
+        complete: whether all rows of both sides were compared; else only a sample of keys of the workspace was searched in the local table.
         differing: how many keys differ.
         sample: the first of them.
         left_out: columns that were not compared: on one side only, or of a type without an exact text.
@@ -66,7 +66,7 @@ class DatasetDifference:
     """One dataset on both sides.
 
     Attributes:
-        name: full local name, or the hosted one where only that side has it.
+        name: full local name, or that in the workspace where only that side has it.
         hosted_name: full name in the workspace.
         only: `local` or `hosted` where only that side has it.
         failed: why the workspace did not answer.
@@ -138,10 +138,10 @@ class Comparison:
         return {"target": self.target, "pipeline": self.pipeline, "equal": self.equal, "datasets": [one.as_json() for one in self.datasets]}
 
 
-Row = tuple[Text, ...]
+Row = tuple[ExactText, ...]
 
 
-class Keyed:
+class RowsByKey:
     """Rows of one side by key. `key`: positions of the columns that identify a row."""
 
     def __init__(self, key: Sequence[int]) -> None:
@@ -152,14 +152,14 @@ class Keyed:
     def key_of(self, row: Row) -> Row:
         return tuple(row[position] for position in self._key)
 
-    def add(self, rows: Iterable[Row]) -> Keyed:
+    def add(self, rows: Iterable[Row]) -> RowsByKey:
         for row in rows:
             self.rows.setdefault(self.key_of(row), Counter())[row] += 1
             self.number += 1
         return self
 
 
-def differences(local: Keyed, hosted: Keyed, columns: Sequence[str], key: Sequence[str], *, complete: bool) -> list[KeyDifference]:
+def differences(local: RowsByKey, hosted: RowsByKey, columns: Sequence[str], key: Sequence[str], *, complete: bool) -> list[KeyDifference]:
     """The keys whose rows are not the same, in the order of their texts.
 
     complete: whether both sides are whole. Else `hosted` is a sample, and of any of its keys it may lack rows; `local` has the rows that
@@ -217,7 +217,7 @@ def selected(column: str, kind: str) -> str:
     return f"CAST({name} AS STRING)" if base == "timestamp_ntz" else name
 
 
-def hosted_text(kind: str) -> Callable[[str], str]:
+def workspace_text(kind: str) -> Callable[[str], str]:
     """Turns what the workspace answers for a non-null value of a type into its exact text."""
     return _WORKSPACE_TEXTS.get(_base_type(kind), _json_text if _base_type(kind) in _NESTED else str)
 
@@ -229,7 +229,7 @@ def local_text(kind: str) -> Callable[[Any], str]:
 
 def order_of(kind: str) -> Callable[[str], Any] | None:
     """Turns an exact text into a value that sorts as the workspace sorts the type; None for a type that is sorted in another way."""
-    return _ORDERS.get(_base_type(kind))
+    return _SORT_ORDERS.get(_base_type(kind))
 
 
 def _base_type(kind: str) -> str:
@@ -295,7 +295,7 @@ _LOCAL_TEXTS: Mapping[str, Callable[[Any], str]] = {
     "binary": lambda value: base64.b64decode(value).hex(),
     "boolean": lambda value: "true" if value else "false",
 }
-_ORDERS: Mapping[str, Callable[[str], Any]] = {
+_SORT_ORDERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int),
     **dict.fromkeys(("string", "date", "timestamp"), lambda text: text.encode()),
     "decimal": Decimal,

@@ -35,7 +35,7 @@ STATE_FILE, HISTORY, OBJECTS = "lakelet.json", "deployments", "objects"
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeployedResource:
     """One resource in the workspace, as it was deployed.
 
     Attributes:
@@ -65,7 +65,7 @@ class DeployedFile:
 
 
 @dataclass(frozen=True)
-class Intent:
+class PendingResource:
     """What is about to be made of one resource: found by the next deployment where this one died. `create`: it has no id yet."""
 
     settings: Mapping[str, Any]
@@ -85,13 +85,13 @@ class PendingDeployment:
     operation: str
     user: str
     since: str
-    resources: Mapping[ResourceKey, Intent]
+    resources: Mapping[ResourceKey, PendingResource]
     files: Mapping[str, DeployedFile]
     superseded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class State:
+class DeploymentState:
     """All that was deployed to one target, and what is not finished.
 
     Attributes:
@@ -111,7 +111,7 @@ class State:
     previous: int | None = None
     deployed_at: str = ""
     deployed_by: str = ""
-    resources: Mapping[ResourceKey, Deployed] = field(default_factory=dict)
+    resources: Mapping[ResourceKey, DeployedResource] = field(default_factory=dict)
     files: Mapping[str, DeployedFile] = field(default_factory=dict)
     pending: PendingDeployment | None = None
 
@@ -120,29 +120,29 @@ class State:
         """The ids of the resources in the workspace."""
         return {key: deployed.id for key, deployed in self.resources.items()}
 
-    def with_resource(self, deployed: Deployed) -> State:
+    def with_resource(self, deployed: DeployedResource) -> DeploymentState:
         """The state with this resource added or replaced."""
         return replace(self, resources={**self.resources, deployed.key: deployed})
 
-    def without_resources(self, *keys: ResourceKey) -> State:
+    def without_resources(self, *keys: ResourceKey) -> DeploymentState:
         """The state without these resources."""
         return replace(self, resources={key: value for key, value in self.resources.items() if key not in keys})
 
 
-def load(client: Client, workspace: Workspace) -> State:
+def load(client: Client, workspace: Workspace) -> DeploymentState:
     """Return the state of a target; an empty one (serial 0) where nothing was deployed.
 
     Raises FORMAT_UNKNOWN for a file of another format, DEPLOY_STATE for one that cannot be read.
     """
-    return _read_state(client, state_file(workspace)) or State()
+    return _read_state(client, state_file(workspace)) or DeploymentState()
 
 
-def load_deployment(client: Client, workspace: Workspace, serial: int) -> State | None:
+def load_deployment(client: Client, workspace: Workspace, serial: int) -> DeploymentState | None:
     """The state as an earlier deployment left it; None where it is not kept any more."""
     return _read_state(client, history_file(workspace, serial))
 
 
-def save(client: Client, workspace: Workspace, state: State) -> None:
+def save(client: Client, workspace: Workspace, state: DeploymentState) -> None:
     """Write the state, over the one that is there."""
     write_file(client, state_file(workspace), text_of(state).encode())
 
@@ -157,7 +157,7 @@ def history_file(workspace: Workspace, serial: int) -> str:
     return f"{workspace.state_path}/{HISTORY}/{serial:06d}.json"
 
 
-def _read_state(client: Client, path: str) -> State | None:
+def _read_state(client: Client, path: str) -> DeploymentState | None:
     content = read_file(client, path)
     if content is None:
         return None
@@ -171,7 +171,7 @@ def _read_state(client: Client, path: str) -> State | None:
         raise LakeletError("DEPLOY_STATE", f"{path} cannot be read", why=f"{type(problem).__name__}: {problem}", todo=todo) from problem
 
 
-def text_of(state: State) -> str:
+def text_of(state: DeploymentState) -> str:
     """The state as the text of its file: the same state gives the same text."""
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -191,21 +191,23 @@ def text_of(state: State) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _without_key(deployed: Deployed) -> dict[str, Any]:
+def _without_key(deployed: DeployedResource) -> dict[str, Any]:
     return {name: value for name, value in vars(deployed).items() if name != "key"}
 
 
-def state_of(document: Mapping[str, Any]) -> State:
+def state_of(document: Mapping[str, Any]) -> DeploymentState:
     """The state of a file's JSON. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
     pending = document["pending"]
-    return State(
+    return DeploymentState(
         **{name: document[name] for name in _TEXT_FIELDS},
-        resources={ResourceKey.parse(text): Deployed(ResourceKey.parse(text), **one) for text, one in document["resources"].items()},
+        resources={
+            ResourceKey.parse(text): DeployedResource(ResourceKey.parse(text), **one) for text, one in document["resources"].items()
+        },
         files={path: DeployedFile(**one) for path, one in document["files"].items()},
         pending=pending
         and PendingDeployment(
             **{name: pending[name] for name in ("operation", "user", "since")},
-            resources={ResourceKey.parse(text): Intent(**one) for text, one in pending["resources"].items()},
+            resources={ResourceKey.parse(text): PendingResource(**one) for text, one in pending["resources"].items()},
             files={path: DeployedFile(**one) for path, one in pending["files"].items()},
             superseded=tuple(pending["superseded"]),
         ),
@@ -217,7 +219,7 @@ _ARCHIVE_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class Pack:
+class FileArchive:
     """An archive of contents by their SHA-256: the same contents give the same bytes and the same name."""
 
     name: str
@@ -225,30 +227,30 @@ class Pack:
     members: tuple[str, ...]
 
 
-def packed(contents: Iterable[tuple[str, bytes]]) -> Iterator[Pack]:
+def archives_of(contents: Iterable[tuple[str, bytes]]) -> Iterator[FileArchive]:
     """Archives of these contents, given by SHA-256 in any order, each once."""
-    waiting: dict[str, bytes] = {}
+    pending: dict[str, bytes] = {}
     size = 0
     for sha256, content in sorted(dict(contents).items()):
-        if waiting and size + len(content) > _LARGEST_ARCHIVE:
-            yield _archive(waiting)
-            waiting, size = {}, 0
-        waiting[sha256] = content
+        if pending and size + len(content) > _LARGEST_ARCHIVE:
+            yield _archive(pending)
+            pending, size = {}, 0
+        pending[sha256] = content
         size += len(content)
-    if waiting:
-        yield _archive(waiting)
+    if pending:
+        yield _archive(pending)
 
 
-def _archive(contents: Mapping[str, bytes]) -> Pack:
+def _archive(contents: Mapping[str, bytes]) -> FileArchive:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for sha256, content in contents.items():
             archive.writestr(zipfile.ZipInfo(sha256, _ARCHIVE_TIME), content, zipfile.ZIP_DEFLATED)
     content = buffer.getvalue()
-    return Pack(f"{hashlib.sha256(content).hexdigest()}.pack", content, tuple(contents))
+    return FileArchive(f"{hashlib.sha256(content).hexdigest()}.pack", content, tuple(contents))
 
 
-def pack_path(workspace: Workspace, name: str) -> str:
+def archive_path(workspace: Workspace, name: str) -> str:
     """Path of an archive in the workspace."""
     return f"{workspace.state_path}/{OBJECTS}/{name}"
 
@@ -260,12 +262,12 @@ def kept_contents(client: Client, workspace: Workspace, places: Mapping[str, str
     """
     found: dict[str, bytes] = {}
     for name in sorted(set(places.values())):
-        content = read_file(client, pack_path(workspace, name))
+        content = read_file(client, archive_path(workspace, name))
         try:
             with zipfile.ZipFile(io.BytesIO(content or b"")) as archive:
                 found.update({sha256: archive.read(sha256) for sha256, pack in places.items() if pack == name})
         except (zipfile.BadZipFile, KeyError) as problem:
-            what = f"{pack_path(workspace, name)} does not hold what was deployed"
+            what = f"{archive_path(workspace, name)} does not hold what was deployed"
             raise LakeletError("DEPLOY_STATE", what, why=str(problem), todo="Check out that version and deploy it.") from problem
     if any(hashlib.sha256(content).hexdigest() != sha256 for sha256, content in found.items()):
         raise LakeletError(
@@ -278,7 +280,7 @@ LOCK_FILE = "deploy.lock"
 
 
 @dataclass(frozen=True)
-class Holder:
+class LockHolder:
     """A running deployment. `since`: ISO 8601 in UTC; `process_started`: seconds since 1970, to detect that its process id was reused."""
 
     id: str
@@ -296,12 +298,12 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Lock:
-    """The lock of one target, held."""
+class DeploymentLock:
+    """The lock of one target, while a deployment has it."""
 
     client: Client
     path: str
-    holder: Holder
+    holder: LockHolder
 
     def check(self) -> None:
         """Raise DEPLOY_LOCKED if somebody has taken the lock over."""
@@ -321,7 +323,7 @@ def locked(
     *,
     force: bool = False,
     notice: Callable[[str], None] = lambda text: None,
-) -> Iterator[Lock]:
+) -> Iterator[DeploymentLock]:
     """Hold the lock of a target.
 
     A lock of a process of this machine that has ended is taken over, any other one with `force`. Raises DEPLOY_LOCKED, with the holder
@@ -337,10 +339,10 @@ def locked(
             continue
         if other.id == mine.id:  # the first answer was lost
             break
-        _refuse_living(other, force, notice)
+        _refuse_running_holder(other, force, notice)
         write_file(client, path, content)
         break
-    lock = Lock(client, path, mine)
+    lock = DeploymentLock(client, path, mine)
     lock.check()
     reached("deploy.locked")
     try:
@@ -352,12 +354,12 @@ def locked(
                 delete_path(client, path)
 
 
-def holder_of(client: Client, workspace: Workspace) -> Holder | None:
+def holder_of(client: Client, workspace: Workspace) -> LockHolder | None:
     """Return the running deployment to a target; None where there is none."""
     return _read_lock(client, f"{workspace.state_path}/{LOCK_FILE}")
 
 
-def _refuse_living(other: Holder, force: bool, notice: Callable[[str], None]) -> None:
+def _refuse_running_holder(other: LockHolder, force: bool, notice: Callable[[str], None]) -> None:
     who = other.described(datetime.now(timezone.utc))
     if force:
         notice(f"The lock is taken over from {who}")
@@ -368,16 +370,16 @@ def _refuse_living(other: Holder, force: bool, notice: Callable[[str], None]) ->
         raise LakeletError("DEPLOY_LOCKED", f"this target is locked by {who}", todo=todo)
 
 
-def _this_process(user: User, operation: str) -> Holder:
+def _this_process(user: User, operation: str) -> LockHolder:
     import psutil
 
     since = datetime.now(timezone.utc).isoformat(timespec="seconds")
     started = psutil.Process().create_time()
-    return Holder(uuid.uuid4().hex, user.user_name, socket.gethostname(), os.getpid(), started, since, operation)
+    return LockHolder(uuid.uuid4().hex, user.user_name, socket.gethostname(), os.getpid(), started, since, operation)
 
 
-def _has_ended(holder: Holder) -> bool:
-    """Whether the process of the lock has ended for certain. One of another machine cannot be looked at."""
+def _has_ended(holder: LockHolder) -> bool:
+    """Whether the process of the lock has ended for certain. One of another machine cannot be checked."""
     import psutil
 
     if holder.machine != socket.gethostname():
@@ -389,11 +391,11 @@ def _has_ended(holder: Holder) -> bool:
         return True
 
 
-def _read_lock(client: Client, path: str) -> Holder | None:
+def _read_lock(client: Client, path: str) -> LockHolder | None:
     content = read_file(client, path)
     if content is None:
         return None
     try:
-        return Holder(**json.loads(content))
+        return LockHolder(**json.loads(content))
     except (ValueError, TypeError):
-        return Holder("", "somebody", "an unknown machine", 0, 0.0, "1970-01-01T00:00:00+00:00", "of another version")
+        return LockHolder("", "somebody", "an unknown machine", 0, 0.0, "1970-01-01T00:00:00+00:00", "of another version")

@@ -11,7 +11,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.deploy.bundle import place_of, workspace_of
 from lakelet.deploy.connection import Client, connect
 from lakelet.deploy.desired import ResourceKey, ResourceKind, Workspace
-from lakelet.deploy.state import Holder, State, holder_of, load
+from lakelet.deploy.state import DeploymentState, LockHolder, holder_of, load
 from lakelet.deploy.watching import RemoteUpdate, updates
 
 
@@ -37,7 +37,7 @@ class Target:
     name: str
     client: Client
     workspace: Workspace
-    state: State
+    state: DeploymentState
 
     @property
     def pipelines(self) -> tuple[RemotePipeline, ...]:
@@ -80,7 +80,7 @@ SHOWN_UPDATES = 5
 
 
 @dataclass(frozen=True)
-class DeployedResource:
+class ResourceStatus:
     """One resource of the state file. `name`: what it was called when it was deployed, empty where it has no name."""
 
     key: ResourceKey
@@ -126,8 +126,8 @@ class TargetStatus:
     deployed_by: str
     files: int
     pending: str
-    lock: Holder | None
-    resources: tuple[DeployedResource, ...]
+    lock: LockHolder | None
+    resources: tuple[ResourceStatus, ...]
     pipelines: tuple[PipelineStatus, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class TargetStatus:
 def read_status(target: Target) -> TargetStatus:
     """Ask the workspace about a target. A pipeline that somebody deleted has the state MISSING_IN_WORKSPACE."""
     state = target.state
-    resources = [DeployedResource(key, one.id, _name_when_deployed(one.settings)) for key, one in sorted(state.resources.items())]
+    resources = [ResourceStatus(key, one.id, _name_when_deployed(one.settings)) for key, one in sorted(state.resources.items())]
     pending = state.pending
     return TargetStatus(
         target.bundle,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import CODES, ExitCode, LakeletError
 from lakelet.base.redaction import REDACTED, is_secret, redacted_values
 from lakelet.base.text import TextEnum, moment_of
-from lakelet.deploy.connection import Unanswered
+from lakelet.deploy.connection import UnansweredRequest
 from lakelet.deploy.remote import request
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
@@ -34,21 +34,21 @@ OVERLAP = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class Pacing:
-    """Seconds between two looks at an update.
+class PollingIntervals:
+    """Seconds between two polls of an update.
 
     Attributes:
-        first: after a look that found something new.
-        longest: the pauses between looks that find nothing grow up to this.
+        first: after a poll that found something new.
+        longest: the pauses between polls that find nothing grow up to this.
         late_events: how long the last events are waited for after the update has ended.
-        looks: pauses between looks for an update whose start got no answer.
+        find_pauses: pauses between two searches for an update whose start got no answer.
         recovery: how long a pipeline that is recovering may take until it starts another update.
     """
 
     first: float = 0.5
     longest: float = 10
     late_events: float = 20
-    looks: tuple[float, ...] = (0.5, 1, 2, 4)
+    find_pauses: tuple[float, ...] = (0.5, 1, 2, 4)
     recovery: float = 900
     sleep: Callable[[float], None] = time.sleep
 
@@ -133,34 +133,36 @@ def update(client: Client, pipeline_id: str, update_id: str) -> RemoteUpdate:
     return _update(request(client.sdk, "GET", f"/api/2.0/pipelines/{pipeline_id}/updates/{update_id}", {}).get("update") or {})
 
 
-def start(client: Client, pipeline_id: str, request: UpdateRequest, before: Collection[str], *, pacing: Pacing | None = None) -> str:
+def start(
+    client: Client, pipeline_id: str, request: UpdateRequest, before: Collection[str], *, pacing: PollingIntervals | None = None
+) -> str:
     """Start one update and return its ID; never two, whatever happens to the connection.
 
-    Where the answer was lost, the update is looked for among those that are not in `before` (IDs of the updates that were there) before
-    it is asked for again. Raises WORKSPACE_CONFLICT while another update is active, WORKSPACE_UNANSWERED when no look helps.
+    Where the answer was lost, the update is searched for among those that are not in `before` (IDs of the updates that were there) before
+    it is asked for again. Raises WORKSPACE_CONFLICT while another update is active, WORKSPACE_UNANSWERED when it is not found.
     """
-    pacing = pacing or Pacing()
-    doubt: Unanswered | None = None
+    pacing = pacing or PollingIntervals()
+    unanswered: UnansweredRequest | None = None
     for _ in range(3):
         try:
             answer = client.once(lambda sdk: sdk.pipelines.start_update(pipeline_id, **request.arguments()))
             return str(answer.update_id)
-        except Unanswered as lost:
-            doubt = lost
+        except UnansweredRequest as lost:
+            unanswered = lost
         except LakeletError as refused:
             if refused.code != "WORKSPACE_CONFLICT":
                 raise
-            found = started(client, pipeline_id, request, before) if doubt else None
+            found = started(client, pipeline_id, request, before) if unanswered else None
             if found:
                 return found
             raise _active_update_error(client, pipeline_id, refused) from refused
-        for pause in pacing.looks:
+        for pause in pacing.find_pauses:
             found = started(client, pipeline_id, request, before)
             if found:
                 return found
             pacing.sleep(pause)
-    assert doubt is not None
-    raise doubt
+    assert unanswered is not None
+    raise unanswered
 
 
 def started(client: Client, pipeline_id: str, request: UpdateRequest, before: Collection[str]) -> str | None:
@@ -169,9 +171,11 @@ def started(client: Client, pipeline_id: str, request: UpdateRequest, before: Co
     return new[-1].id if new else None
 
 
-def follow(client: Client, pipeline_id: str, update_id: str, on_row: Callable[[Row], None], *, pacing: Pacing | None = None) -> Ended:
+def follow(
+    client: Client, pipeline_id: str, update_id: str, on_row: Callable[[Row], None], *, pacing: PollingIntervals | None = None
+) -> Ended:
     """Hand each event of an update to `on_row`, once and in order, until the update has ended, and return how it ended."""
-    pacing = pacing or Pacing()
+    pacing = pacing or PollingIntervals()
     pause, ended_since, error, failed = pacing.first, None, None, False
     tail = EventTail(client, pipeline_id, since=update(client, pipeline_id, update_id).created)
     while True:
@@ -189,12 +193,12 @@ def follow(client: Client, pipeline_id: str, update_id: str, on_row: Callable[[R
         pacing.sleep(pause)
 
 
-def successor(client: Client, pipeline_id: str, update_id: str, *, pacing: Pacing | None = None) -> str | None:
+def successor(client: Client, pipeline_id: str, update_id: str, *, pacing: PollingIntervals | None = None) -> str | None:
     """The update by which the workspace tries a failed one again; None where it leaves it at that.
 
     In production mode Databricks starts another update after a failure or a change of schema, by itself.
     """
-    pacing = pacing or Pacing()
+    pacing = pacing or PollingIntervals()
     deadline = time.monotonic() + pacing.recovery
     pause = pacing.first
     while True:

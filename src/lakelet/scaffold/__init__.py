@@ -5,16 +5,16 @@ The templates of projects are projects of this repository, which its tests run; 
 
 from lakelet.scaffold.data_files import DataSet, data_sets, pipeline_of
 from lakelet.scaffold.files import LIBRARY, NewFile, outdated, write_library, write_new
-from lakelet.scaffold.projects import DEFAULT, Created, StartingPoint, new_project, project_name, starting_points
+from lakelet.scaffold.projects import DEFAULT, NewProject, StartingPoint, new_project, project_name, starting_points
 from lakelet.scaffold.tables import NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
 
 __all__ = [
     "DEFAULT",
     "LIBRARY",
-    "Created",
     "DataSet",
     "NewFile",
     "NewName",
+    "NewProject",
     "NewTable",
     "SourceTable",
     "StartingPoint",

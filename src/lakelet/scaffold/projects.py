@@ -142,7 +142,7 @@ def _has_name(path: PurePosixPath) -> bool:
 
 
 @dataclass(frozen=True)
-class Created:
+class NewProject:
     """A new project: its folder, the files that were written, and its template. `left_out`: files with checks that cannot be made here."""
 
     folder: Path
@@ -151,7 +151,7 @@ class Created:
     left_out: tuple[Path, ...] = ()
 
 
-def new_project(folder: Path, begin_with: str = DEFAULT) -> Created:
+def new_project(folder: Path, begin_with: str = DEFAULT) -> NewProject:
     """Write a project into `folder`, which is made if it does not exist and gives the project its name.
 
     Raises NAME_INVALID, USAGE for an unknown template, and FILE_EXISTS for a folder with any file that an interrupted attempt has not
@@ -164,7 +164,7 @@ def new_project(folder: Path, begin_with: str = DEFAULT) -> Created:
     files = [file for file in everything if file not in left_out]
     if folder.exists():
         _refuse_used(folder, files)
-    return Created(folder, write_new(folder, files), point, tuple(folder / file.path for file in left_out))
+    return NewProject(folder, write_new(folder, files), point, tuple(folder / file.path for file in left_out))
 
 
 def can_check() -> bool:

@@ -22,8 +22,8 @@ from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.references import DeploymentReferences, Lookup, with_defaults
 from lakelet.deploy.bundle.resource_forms import RESOURCES
-from lakelet.deploy.bundle.uploads import hashed, synced_files
-from lakelet.deploy.desired import FOLDERS, PRINCIPALS, Desired, Permission, Resource, ResourceKey, ResourceKind, User, Workspace
+from lakelet.deploy.bundle.uploads import synced_files, with_digests
+from lakelet.deploy.desired import FOLDERS, PRINCIPALS, DesiredState, Permission, Resource, ResourceKey, ResourceKind, User, Workspace
 
 _BEFORE = ("bundle", "var", "variables", "workspace")
 """First words of the references that are known before resources have their names."""
@@ -41,7 +41,7 @@ def desired_state(
     cwd: Path,
     variables: Mapping[str, str] | None = None,
     lookup: Lookup | None = None,
-) -> Desired:
+) -> DesiredState:
     """Return what a deployment should leave in the workspace. The artifacts of the bundle are built on the way.
 
     Args:
@@ -82,7 +82,7 @@ def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], 
 
 
 @dataclass(frozen=True)
-class Place:
+class TargetLocation:
     """Where the deployment of a target lies, whatever its resources are."""
 
     bundle: str
@@ -90,8 +90,8 @@ class Place:
     workspace: Workspace
 
 
-def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str, str], cwd: Path) -> Place:
-    """Return where a user's deployment of a target lies; the resources are not looked at.
+def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str, str], cwd: Path) -> TargetLocation:
+    """Return where a user's deployment of a target lies; the resources are not read.
 
     Raises DefinitionErrors for a bundle that cannot be read.
     """
@@ -102,7 +102,7 @@ def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str
         sections = {key: references.filled(node, _BEFORE) for key, node in children(tree).items() if key in ("bundle", "workspace")}
         problems.raise_all()
         found = Node(sections, tree.where, tree.file)
-        return Place(found.value["bundle"].value["name"].text, read.target or "default", _workspace(found))
+        return TargetLocation(found.value["bundle"].value["name"].text, read.target or "default", _workspace(found))
     except DefinitionErrors:
         raise
     except LakeletError as error:
@@ -153,7 +153,7 @@ def _desired(
     variables: Mapping[str, str],
     lookup: Lookup | None,
     problems: Problems,
-) -> Desired:
+) -> DesiredState:
     read = _read_files(root, target, environ, cwd, problems)
     check_bundle(read, problems)
     given = _given(variables, environ)
@@ -171,13 +171,13 @@ def _desired(
     remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
     remarks += [*mode_remarks(read.tree, read.mode, stage.workspace.root_path, user), *read.remarks]
     problems.raise_all()
-    return Desired(
+    return DesiredState(
         bundle=stage.tree.value["bundle"].value["name"].text,
         target=read.target or "default",
         development=read.mode == DEVELOPMENT,
         workspace=stage.workspace,
         resources=resources,
-        files=hashed(synced),
+        files=with_digests(synced),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 

@@ -14,20 +14,20 @@ from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError, Location
 from lakelet.config.yaml_tree import Problems, Remark, shown_path
 from lakelet.deploy.bundle.imports import (
-    Located,
+    ModuleFiles,
     ModuleImport,
     SourceFacts,
     distribution_of,
+    files_of_import,
     forget,
     installed_by,
     is_installed,
     is_provided,
-    located,
-    parsed,
     projects_of,
+    source_facts,
 )
 from lakelet.deploy.bundle.paths import PipelineSources
-from lakelet.deploy.bundle.uploads import Synced, is_notebook
+from lakelet.deploy.bundle.uploads import SyncedFiles, is_notebook
 from lakelet.deploy.desired import ResourceKey
 from lakelet.language.notebook.cells import notebook_file
 from lakelet.scaffold import LIBRARY, outdated
@@ -55,7 +55,7 @@ class BundleFolder:
     cwd: Path
 
     @classmethod
-    def of(cls, root: Path, synced: Synced, cwd: Path) -> BundleFolder:
+    def of(cls, root: Path, synced: SyncedFiles, cwd: Path) -> BundleFolder:
         return cls(root, synced.base, frozenset(synced.files), synced.starts, cwd)
 
     def shown(self, file: Path) -> str:
@@ -77,7 +77,7 @@ class BundleFolder:
 def check_coverage(
     pipelines: Mapping[ResourceKey, PipelineSources], project: BundleFolder, used_by_jobs: Iterable[Path], problems: Problems
 ) -> list[Remark]:
-    """Note each file that a pipeline needs and that is not uploaded or not found by Databricks; return what deserves a look.
+    """Note each file that a pipeline needs and that is not uploaded or not found by Databricks; return remarks.
 
     Args:
         pipelines: what each takes from this machine.
@@ -131,7 +131,7 @@ class _Walk:
     def run(self) -> None:
         self._installed = installed_by(self.sources.requirements)
         projects = projects_of(self.sources.requirements)
-        self._hosted = [*([self.sources.root] if self.sources.root else []), *projects, *(one / "src" for one in projects)]
+        self._import_path = [*([self.sources.root] if self.sources.root else []), *projects, *(one / "src" for one in projects)]
         for node in self.sources.requirements:
             if PACKAGE in installed_by([node]):
                 self.problems.add(installs_lakelet(node.text, node.where))
@@ -157,7 +157,7 @@ class _Walk:
 
     def _needs(self, file: Path) -> Iterator[Path]:
         """The local files that a file needs, each noted if it is not uploaded."""
-        found = parsed(file)
+        found = source_facts(file)
         self._moves_path = self._moves_path or found.changes_path
         self._installs_lakelet = self._installs_lakelet or found.installs_lakelet
         for name, line, cell in found.notebooks:
@@ -165,7 +165,7 @@ class _Walk:
         for one in found.imports:
             if is_of_lakelet(one) and self._of_runtime(file, one):
                 continue
-            place = located(one, file, self._local_roots(file))
+            place = files_of_import(one, file, self._local_roots(file))
             if place is not None and all(part.is_relative_to(self.project.base) for part in place.files):
                 yield from self._module(file, one, place)
             elif place is not None:
@@ -176,7 +176,7 @@ class _Walk:
             self._data_beside(file, found)
 
     def _local_roots(self, file: Path) -> list[Path]:
-        """Folders in which a local run finds modules, nearest to the hosted ones first."""
+        """Folders in which a local run finds modules, those of Databricks first."""
         if file.parent not in self._roots:
             self._roots[file.parent] = self._roots_of(file)
         return self._roots[file.parent]
@@ -186,7 +186,7 @@ class _Walk:
         above = [folder for folder in file.parents if folder.is_relative_to(root)]
         beside = [folder.parent for folder in file.parents if folder.name == "transformations"]
         of_sources = [source.parent for source in self.sources.files]
-        return list(dict.fromkeys([*self._hosted, root, root / "src", *above, *beside, *of_sources]))
+        return list(dict.fromkeys([*self._import_path, root, root / "src", *above, *beside, *of_sources]))
 
     def _where(self, file: Path, line: int, cell: int | None = None) -> Location:
         return Location(self.project.shown(file), line, cell=cell)
@@ -197,7 +197,7 @@ class _Walk:
             what = f"{self.project.shown(file)} is not uploaded, and is {how}"
             self.problems.add(LakeletError(CODE, what, where=where or self._where(file, 1), todo=self.project.todo(file)))
 
-    def _module(self, file: Path, one: ModuleImport, place: Located) -> Iterator[Path]:
+    def _module(self, file: Path, one: ModuleImport, place: ModuleFiles) -> Iterator[Path]:
         where = self._where(file, one.line, one.cell)
         for needed in place.files:
             if not one.optional:
@@ -206,7 +206,7 @@ class _Walk:
                 yield needed
         if is_of_lakelet(one):
             self._copy(place.root)
-        if one.level or one.optional or place.root in self._hosted:
+        if one.level or one.optional or place.root in self._import_path:
             return
         if place.root == file.parent:
             if not is_notebook(file) and one.top not in self._reported:
@@ -223,7 +223,7 @@ class _Walk:
             return f"{self.key} has no root_path"
         return f"the root_path of {self.key} is {self.project.shown(self.sources.root)}"
 
-    def _outside(self, file: Path, one: ModuleImport, place: Located) -> None:
+    def _outside(self, file: Path, one: ModuleImport, place: ModuleFiles) -> None:
         first = next(part for part in place.files if not part.is_relative_to(self.project.base))
         what = f"{self.project.shown(file)} imports {one} from {first}, which lies outside of what is deployed"
         self.problems.add(LakeletError(CODE, what, where=self._where(file, one.line, one.cell), todo=self.project.todo(first)))

@@ -19,7 +19,7 @@ from lakelet.config.packages import DISTRIBUTIONS, normalized
 from lakelet.config.tool_settings import tomllib
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.paths import local_requirements
-from lakelet.language.notebook.cells import PYTHON, Code, packages, pieces_of, read_source, run_target
+from lakelet.language.notebook.cells import PYTHON, PythonCode, packages, pieces_of, read_source, run_target
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class SourceFacts:
     installs_lakelet: bool = False
 
 
-def parsed(file: Path) -> SourceFacts:
+def source_facts(file: Path) -> SourceFacts:
     """Read a Python file or notebook. SQL, and what cannot be parsed, imports nothing: running it reports the syntax error."""
-    return _parsed(file, file.stat().st_mtime_ns)
+    return _source_facts(file, file.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=8192)
-def _parsed(file: Path, changed: int) -> SourceFacts:
+def _source_facts(file: Path, changed: int) -> SourceFacts:
     try:
         source = read_source(file)
     except (LakeletError, SyntaxError):
@@ -86,7 +86,7 @@ def _parsed(file: Path, changed: int) -> SourceFacts:
     for cell in source.own() if source.language == PYTHON else ():
         with suppress(SyntaxError, ValueError):
             for piece in pieces_of(source, cell, str(file)):
-                if isinstance(piece, Code):
+                if isinstance(piece, PythonCode):
                     code.append(piece.text)
                     imports += _imports(ast.parse(piece.numbered(cell)).body, cell.number, optional=False)
                 elif piece.name == "run" and (path := run_target(piece.rest)[0]):
@@ -105,7 +105,7 @@ def _imports(body: Sequence[ast.AST], cell: int | None, *, optional: bool) -> It
             case ast.ImportFrom():
                 yield ModuleImport(node.module or "", node.lineno, cell, node.level, tuple(alias.name for alias in node.names), optional)
             case ast.Try():
-                yield from _imports(node.body, cell, optional=optional or _survives(node))
+                yield from _imports(node.body, cell, optional=optional or _goes_on_without(node))
                 yield from _imports([*node.handlers, *node.orelse, *node.finalbody], cell, optional=optional)
             case ast.If() if "TYPE_CHECKING" in ast.dump(node.test):
                 yield from _imports(node.orelse, cell, optional=optional)
@@ -115,21 +115,21 @@ def _imports(body: Sequence[ast.AST], cell: int | None, *, optional: bool) -> It
                 yield from _imports(list(ast.iter_child_nodes(node)), cell, optional=optional)
 
 
-def _survives(node: ast.Try) -> bool:
+def _goes_on_without(node: ast.Try) -> bool:
     """Whether the code goes on when an import in the block fails."""
     caught = " ".join(ast.dump(handler.type) if handler.type else "ImportError" for handler in node.handlers)
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "'Exception'"))
 
 
 @dataclass(frozen=True)
-class Located:
+class ModuleFiles:
     """Where an import is found: the folder that it is searched from, and the files that it loads."""
 
     root: Path
     files: tuple[Path, ...]
 
 
-def located(one: ModuleImport, importer: Path, roots: Sequence[Path]) -> Located | None:
+def files_of_import(one: ModuleImport, importer: Path, roots: Sequence[Path]) -> ModuleFiles | None:
     """The local files of an import; None for one that no root has.
 
     Args:
@@ -139,13 +139,13 @@ def located(one: ModuleImport, importer: Path, roots: Sequence[Path]) -> Located
     if one.level:
         base = importer.parents[one.level - 1] if one.level <= len(importer.parents) else importer.parent
         files = _files_of_module(base, [part for part in one.module.split(".") if part], one.names)
-        return Located(base, files) if files is not None else None
+        return ModuleFiles(base, files) if files is not None else None
     parts = one.module.split(".")
     for root in roots:
         if _has_module(root, parts[0]):
             files = _files_of_module(root, parts, one.names)
             if files is not None:
-                return Located(root, files)
+                return ModuleFiles(root, files)
     return None
 
 

@@ -73,7 +73,7 @@ def with_presets(tree: Node, presets: Presets) -> Node:
     What lies in a schema of the bundle follows it to its name: it gets a reference to it.
     """
     tree = _following_schemas(tree)
-    for kind, apply in _APPLIED.items():
+    for kind, apply in _PRESETS_BY_KIND.items():
         for key, resource in children(tree.get("resources", kind)).items():
             if isinstance(resource.value, dict):
                 after = apply(_with_name(resource, kind, key), presets)
@@ -83,43 +83,43 @@ def with_presets(tree: Node, presets: Presets) -> Node:
 
 def _with_name(resource: Node, kind: str, key: str) -> Node:
     """The resource with a name: its key where none is written. Schemas and volumes must have one."""
-    if kind in _NAME and resource.get(_NAME[kind]) is None:
-        return with_entries(resource, **{_NAME[kind]: scalar(key, resource)})
+    if kind in _NAME_FIELD and resource.get(_NAME_FIELD[kind]) is None:
+        return with_entries(resource, **{_NAME_FIELD[kind]: scalar(key, resource)})
     return resource
 
 
-_NAME = {ResourceKind.PIPELINE.value: "name", ResourceKind.JOB.value: "name", ResourceKind.DASHBOARD.value: "display_name"}
+_NAME_FIELD = {ResourceKind.PIPELINE.value: "name", ResourceKind.JOB.value: "name", ResourceKind.DASHBOARD.value: "display_name"}
 
 
-def _prefixed(resource: Node, field: str, prefix: str) -> Node:
+def _with_prefix(resource: Node, field: str, prefix: str) -> Node:
     return changed(resource, (field,), lambda name: scalar(prefix + name.text, name)) if prefix else resource
 
 
-def _tagged(resource: Node, presets: Presets) -> Node:
+def _with_tags(resource: Node, presets: Presets) -> Node:
     if not presets.tags:
         return resource
     own = resource.get("tags") or mapping({}, resource)
     return with_entries(resource, tags=mapping({**presets.tags, **children(own)}, own))
 
 
-def _job(job: Node, presets: Presets) -> Node:
-    job = _tagged(_prefixed(job, "name", presets.prefix), presets)
+def _job_with_presets(job: Node, presets: Presets) -> Node:
+    job = _with_tags(_with_prefix(job, "name", presets.prefix), presets)
     runs = presets.concurrent_runs
     if runs is not None and job.get("max_concurrent_runs") is None:
         job = with_entries(job, max_concurrent_runs=replace(runs, where=job.where, file=job.file))
     if presets.pause is None:
         return job
     for keys in _PAUSED:
-        job = changed(job, keys, lambda start: _paused(start, presets.pause or ""))
+        job = changed(job, keys, lambda start: _with_pause_status(start, presets.pause or ""))
     return job
 
 
-def _paused(start: Node, status: str) -> Node:
+def _with_pause_status(start: Node, status: str) -> Node:
     return start if start.get("pause_status") else with_entries(start, pause_status=scalar(status, start))
 
 
-def _pipeline(pipeline: Node, presets: Presets) -> Node:
-    pipeline = _tagged(_prefixed(pipeline, "name", presets.prefix), presets)
+def _pipeline_with_presets(pipeline: Node, presets: Presets) -> Node:
+    pipeline = _with_tags(_with_prefix(pipeline, "name", presets.prefix), presets)
     if presets.development:
         pipeline = with_entries(pipeline, development=scalar(True, pipeline))
     if presets.pause == "PAUSED" and pipeline.get("continuous") is not None:
@@ -127,19 +127,19 @@ def _pipeline(pipeline: Node, presets: Presets) -> Node:
     return pipeline
 
 
-def _dashboard(dashboard: Node, presets: Presets) -> Node:
-    return _prefixed(dashboard, "display_name", presets.prefix)
+def _dashboard_with_presets(dashboard: Node, presets: Presets) -> Node:
+    return _with_prefix(dashboard, "display_name", presets.prefix)
 
 
-def _schema(schema: Node, presets: Presets) -> Node:
-    return _prefixed(schema, "name", presets.identifier)
+def _schema_with_presets(schema: Node, presets: Presets) -> Node:
+    return _with_prefix(schema, "name", presets.identifier)
 
 
-_APPLIED: Mapping[str, Callable[[Node, Presets], Node]] = {
-    ResourceKind.PIPELINE.value: _pipeline,
-    ResourceKind.JOB.value: _job,
-    ResourceKind.DASHBOARD.value: _dashboard,
-    ResourceKind.SCHEMA.value: _schema,
+_PRESETS_BY_KIND: Mapping[str, Callable[[Node, Presets], Node]] = {
+    ResourceKind.PIPELINE.value: _pipeline_with_presets,
+    ResourceKind.JOB.value: _job_with_presets,
+    ResourceKind.DASHBOARD.value: _dashboard_with_presets,
+    ResourceKind.SCHEMA.value: _schema_with_presets,
 }
 
 

@@ -27,7 +27,7 @@ _INSIDE = re.compile(r"/\*\*\s*$")
 
 
 @dataclass(frozen=True)
-class Synced:
+class SyncedFiles:
     """The files of a deployment.
 
     Attributes:
@@ -41,7 +41,7 @@ class Synced:
     starts: tuple[Path, ...]
 
 
-def synced_files(root: Path, sync: Node | None, problems: Problems) -> Synced:
+def synced_files(root: Path, sync: Node | None, problems: Problems) -> SyncedFiles:
     """The files that a deployment uploads.
 
     Args:
@@ -50,20 +50,20 @@ def synced_files(root: Path, sync: Node | None, problems: Problems) -> Synced:
 
     `sync.paths` are relative to the file they are written in, patterns to the bundle's folder.
     """
-    starts = _starts(root, sync, problems)
+    starts = _searched_folders(root, sync, problems)
     base = Path(os.path.commonpath([root, *starts]))
     include, exclude = (_patterns(sync, key) for key in ("include", "exclude"))
     files = set()
     for start in starts:
-        files |= set(_unignored(start, _Ignored.above(start, root)))
+        files |= set(_unignored(start, _GitignoreFiles.above(start, root)))
     if include is not None:
         files |= {file for file in _all_below(root) if include.match_file(_below(file, root))}
     if exclude is not None:
         files = {file for file in files if not (file.is_relative_to(root) and exclude.match_file(_below(file, root)))}
-    return Synced(base, tuple(sorted(files)), tuple(starts))
+    return SyncedFiles(base, tuple(sorted(files)), tuple(starts))
 
 
-def hashed(synced: Synced) -> tuple[SourceFile, ...]:
+def with_digests(synced: SyncedFiles) -> tuple[SourceFile, ...]:
     """The files with their size and the SHA-256 of their content, by path. Raises CONFIG_INVALID for one that cannot be read."""
     found = []
     for file in synced.files:
@@ -75,7 +75,7 @@ def hashed(synced: Synced) -> tuple[SourceFile, ...]:
     return tuple(sorted(found, key=lambda one: one.path))
 
 
-def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]:
+def _searched_folders(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]:
     starts = []
     for node, path in synced_paths(sync):
         if path.is_dir():
@@ -101,7 +101,7 @@ def _gitignore_spec(lines: Iterable[str]) -> GitIgnoreSpec:
 
 
 @dataclass(frozen=True)
-class _Ignored:
+class _GitignoreFiles:
     """The `.gitignore` files from the top of a repository down to a folder: the last pattern that matches a path decides.
 
     What lies in a folder that is ignored is never asked for. `everything`: the folder itself is ignored, or one above it.
@@ -111,7 +111,7 @@ class _Ignored:
     everything: bool = False
 
     @classmethod
-    def above(cls, folder: Path, root: Path) -> _Ignored:
+    def above(cls, folder: Path, root: Path) -> _GitignoreFiles:
         """Those that hold for a folder: of the Git repository that it lies in, else from the bundle's folder downwards."""
         line = [folder, *folder.parents]
         top = next((one for one in line if (one / ".git").exists()), None) or (root if folder.is_relative_to(root) else folder)
@@ -123,12 +123,12 @@ class _Ignored:
                 return cls(everything=True)
         return ignored
 
-    def with_file(self, folder: Path) -> _Ignored:
+    def with_file(self, folder: Path) -> _GitignoreFiles:
         file = folder / ".gitignore"
         if not file.is_file():
             return self
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-        return _Ignored((*self.specs, (folder, _gitignore_spec(one for line in lines for one in _as_pathspec(line)))))
+        return _GitignoreFiles((*self.specs, (folder, _gitignore_spec(one for line in lines for one in _as_pathspec(line)))))
 
     def covers(self, path: Path, *, folder: bool = False) -> bool:
         for base, spec in reversed(self.specs):
@@ -152,7 +152,7 @@ def _matches_itself(pattern: Any, path: str) -> bool:
     return found.match.groupdict().get("ps_d") is None or found.match.end("ps_d") == len(path)
 
 
-def _unignored(folder: Path, ignored: _Ignored) -> Iterator[Path]:
+def _unignored(folder: Path, ignored: _GitignoreFiles) -> Iterator[Path]:
     ignored = ignored.with_file(folder)
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda one: one.name):

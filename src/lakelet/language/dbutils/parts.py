@@ -26,7 +26,7 @@ class UnknownMember(LakeletError, AttributeError):
     """DBUTILS_UNKNOWN; an AttributeError too, so that `hasattr` answers."""
 
 
-class Group:
+class DBUtilsPart:
     """A part of `dbutils`; asking for what it does not have names what is near."""
 
     _name = "dbutils"
@@ -65,7 +65,7 @@ class Group:
         return LakeletError("DBUTILS_REFUSED", f"{self._name}.{call} is not executed", where=caller_location(), why=why, todo=todo)
 
 
-class Widgets(Group):
+class Widgets(DBUtilsPart):
     """`dbutils.widgets` of one source file. A value is the argument of the `%run`, else the parameter, else the widget's default."""
 
     _name = "dbutils.widgets"
@@ -141,7 +141,7 @@ class SecretMetadata(NamedTuple):
     key: str
 
 
-class Secrets(Group):
+class Secrets(DBUtilsPart):
     """`dbutils.secrets`: the secrets of the environment (`base.secrets`)."""
 
     _name = "dbutils.secrets"
@@ -194,7 +194,7 @@ class NoSuchFile(LakeletError, FileNotFoundError):
     """FILE_NOT_FOUND. Its text names Java's exception, because code for Databricks looks for that."""
 
 
-class FileSystem(Group):
+class FileSystem(DBUtilsPart):
     """`dbutils.fs`. Paths are those of user code and stay so in what is returned."""
 
     _name = "dbutils.fs"

@@ -1,4 +1,4 @@
-"""Source files as Databricks takes them: plain Python and SQL, Databricks notebooks in both, Jupyter notebooks. No Spark.
+"""Files of source code as Databricks takes them: plain Python and SQL, Databricks notebooks in both, Jupyter notebooks. No Spark.
 
 `read_source` cuts a file into cells, `Sources` runs them, each file once and with the notebooks it names by `%run`.
 """

@@ -244,7 +244,7 @@ _OPTION_VALUES = frozenset({"-r", "--requirement", "-c", "--constraint", "-i", "
 
 
 @dataclass(frozen=True)
-class Magic:
+class MagicCommand:
     """One command: `name` without `%` (`!` for a shell line), the rest of its line, and that line's number within the cell, from 1."""
 
     name: str
@@ -253,7 +253,7 @@ class Magic:
 
 
 @dataclass(frozen=True)
-class Code:
+class PythonCode:
     """Python between two commands that interrupt it; `line` is its first line within the cell."""
 
     text: str
@@ -264,10 +264,10 @@ class Code:
         return "\n" * (cell.line + self.line - 2) + self.text
 
 
-def pieces_of(source: Source, cell: NotebookCell, filename: str) -> Iterator[Code | Magic]:
+def pieces_of(source: Source, cell: NotebookCell, filename: str) -> Iterator[PythonCode | MagicCommand]:
     """The pieces of a Python cell of a source; plain Python files have no magic commands. Raises SyntaxError with a line of the file."""
     if not source.notebook:
-        yield Code(cell.text, 1)
+        yield PythonCode(cell.text, 1)
         return
     try:
         yield from pieces(cell.text, filename)
@@ -278,14 +278,14 @@ def pieces_of(source: Source, cell: NotebookCell, filename: str) -> Iterator[Cod
         raise
 
 
-def pieces(text: str, filename: str) -> Iterator[Code | Magic]:
+def pieces(text: str, filename: str) -> Iterator[PythonCode | MagicCommand]:
     """Cut the text of a Python cell where commands stand, in order. Only `%run` interrupts the code; the others take no part in it.
 
     A line is a command where Python cannot read it: `%` and `!` within expressions and strings stay what they are. `pip install` needs no
     `%`, as on Databricks. Raises SyntaxError.
     """
     lines = text.split("\n")
-    found: list[Magic] = []
+    found: list[MagicCommand] = []
     while True:
         try:
             compile("\n".join(lines), filename, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -299,13 +299,13 @@ def pieces(text: str, filename: str) -> Iterator[Code | Magic]:
     start = 0
     for magic in sorted(found, key=lambda one: one.line):
         if magic.name == "run":
-            yield Code("\n".join(lines[start : magic.line - 1]), start + 1)
+            yield PythonCode("\n".join(lines[start : magic.line - 1]), start + 1)
             start = magic.line
         yield magic
-    yield Code("\n".join(lines[start:]), start + 1)
+    yield PythonCode("\n".join(lines[start:]), start + 1)
 
 
-def _magic_at(lines: list[str], at: int) -> Magic | None:
+def _magic_at(lines: list[str], at: int) -> MagicCommand | None:
     """Take the command on line `at` out of the code; None if there is none. Line ends after a backslash belong to it."""
     if not 0 <= at < len(lines) or not (match := _COMMAND.match(lines[at])):
         return None
@@ -315,7 +315,7 @@ def _magic_at(lines: list[str], at: int) -> Magic | None:
         rest = rest[:-1] + lines[last]
         lines[last] = ""
     lines[at] = lines[at][: len(lines[at]) - len(lines[at].lstrip())] + "pass"
-    return Magic(match["name"] or match["bare"] or "!", rest.strip(), at + 1)
+    return MagicCommand(match["name"] or match["bare"] or "!", rest.strip(), at + 1)
 
 
 def packages(rest: str) -> list[str]:

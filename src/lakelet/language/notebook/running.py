@@ -27,7 +27,7 @@ from lakelet.language.notebook.cells import (
     NOTEBOOK_SUFFIXES,
     PYTHON,
     SQL,
-    Magic,
+    MagicCommand,
     NotebookCell,
     Source,
     notebook_file,
@@ -52,7 +52,7 @@ class NotebookExit(BaseException):
 
 
 @dataclass(frozen=True)
-class Frame:
+class ModuleFrame:
     """What a source file runs in: its module, and who takes the arguments that a `%run` hands on."""
 
     module: ModuleType
@@ -60,7 +60,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class CodePiece:
+class CompiledPiece:
     """A piece of a source that is executed: its code, and the text and the flags that it was compiled from."""
 
     code: CodeType
@@ -83,7 +83,7 @@ class Sources:
         left_out: a declaration that raises is handed to it, and the file goes on behind it; None: the file breaks off.
     """
 
-    frame: Callable[[Path], Frame]
+    frame: Callable[[Path], ModuleFrame]
     declare: Callable[[Source], bool]
     files: Sequence[Path] = ()
     left_out: LeftOut | None = None
@@ -105,20 +105,20 @@ class Sources:
         except NotebookExit:
             return frame.module, True
 
-    def _run(self, source: Source, frame: Frame, within: tuple[Path, ...]) -> bool:
+    def _run(self, source: Source, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
         self._note_others(source)
         if source.language == SQL:
             return self.declare(source)
         linecache.cache.pop(str(source.file), None)
         understood = True
         for step in _compiled(source):
-            if isinstance(step, CodePiece):
+            if isinstance(step, CompiledPiece):
                 self._execute(source, step, frame)
             else:
                 understood &= self._include(source, *step, frame, within)
         return understood
 
-    def _execute(self, source: Source, step: CodePiece, frame: Frame) -> None:
+    def _execute(self, source: Source, step: CompiledPiece, frame: ModuleFrame) -> None:
         """Run a piece of code. Behind a declaration that raises it goes on: the others in the piece are declared all the same."""
         code: CodeType | None = step.code
         while code is not None:
@@ -133,7 +133,7 @@ class Sources:
                 rest = ast.Module(found[1], [])
                 code = compile(rest, code.co_filename, "exec", flags=step.flags, dont_inherit=True) if found[1] else None
 
-    def _run_code(self, code: CodeType, frame: Frame) -> None:
+    def _run_code(self, code: CodeType, frame: ModuleFrame) -> None:
         """Run code; one that waits (`await` outside of functions, in notebooks) runs on an event loop of the sources' own."""
         if not code.co_flags & inspect.CO_COROUTINE:
             exec(code, vars(frame.module))
@@ -150,7 +150,7 @@ class Sources:
             self._loop.close()
             self._loop = None
 
-    def _include(self, source: Source, cell: NotebookCell, magic: Magic, frame: Frame, within: tuple[Path, ...]) -> bool:
+    def _include(self, source: Source, cell: NotebookCell, magic: MagicCommand, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
         """Run the notebook that a `%run` names, in the module of the one that names it."""
         where = source.where(cell, cell.line + magic.line - 1)
         path, given = run_target(magic.rest)
@@ -202,18 +202,18 @@ def _notebook_of_run(source: Path, path: str, where: Location) -> Path:
     )
 
 
-def _compiled(source: Source) -> list[CodePiece | tuple[NotebookCell, Magic]]:
+def _compiled(source: Source) -> list[CompiledPiece | tuple[NotebookCell, MagicCommand]]:
     """All cells of a Python source, compiled: pieces of code, and between them the `%run` commands. Raises SyntaxError."""
-    steps: list[CodePiece | tuple[NotebookCell, Magic]] = []
+    steps: list[CompiledPiece | tuple[NotebookCell, MagicCommand]] = []
     flags = 0
     if any(cell.uncommented for cell in source.own()):
-        _remember(str(source.file), _as_executed(source))
+        _keep_lines(str(source.file), _as_executed(source))
     for cell in source.own():
         filename = cell_filename(str(source.file), cell.number)
         if cell.number is not None:
-            _remember(filename, cell.text)
+            _keep_lines(filename, cell.text)
         for piece in pieces_of(source, cell, filename):
-            if isinstance(piece, Magic):
+            if isinstance(piece, MagicCommand):
                 if piece.name == "run":
                     steps.append((cell, piece))
                 else:
@@ -223,12 +223,12 @@ def _compiled(source: Source) -> list[CodePiece | tuple[NotebookCell, Magic]]:
             text = piece.numbered(cell)
             awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.notebook else 0
             code = compile(text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
-            steps.append(CodePiece(code, text, flags | awaiting))
+            steps.append(CompiledPiece(code, text, flags | awaiting))
             flags |= code.co_flags & _FUTURES
     return steps
 
 
-def _notice(magic: Magic) -> str:
+def _notice(magic: MagicCommand) -> str:
     if magic.name == "pip":
         named = packages(magic.rest)
         what = f"packages come from this environment; the notebook asks for {', '.join(named)}" if named else "nothing is installed here"
@@ -247,7 +247,7 @@ def _as_executed(source: Source) -> str:
     return "\n".join(lines)
 
 
-def _remember(filename: str, text: str) -> None:
+def _keep_lines(filename: str, text: str) -> None:
     """Let `linecache` have the text: no file holds it in this form."""
     linecache.cache[filename] = (len(text), None, [line + "\n" for line in text.split("\n")], filename)
 

@@ -29,7 +29,7 @@ class CodeLocation:
         return f"{self.file}:{self.line}" if self.cell is None else f"{self.file}:cell {self.cell}:{self.line}"
 
 
-class Holes:
+class UnknownParts:
     """Parts of texts that are known only when the code runs. A text holds a token instead of each, which SQL reads as a word."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class StrictExpression:
 
 
 @dataclass(frozen=True)
-class Import:
+class PackageImport:
     """A package that the code imports. `guarded`: inside of `try`, so that it may be missing."""
 
     module: str
@@ -147,7 +147,7 @@ class Import:
 class FileReading:
     """Findings about one file. `declares`: it is pipeline code; `hooks`: it declares event hooks.
 
-    `aside`: why it is left out, although it looks like pipeline code.
+    `left_out`: why it is left out, although it looks like pipeline code.
     `helpers`: files of the repository that it imports, `roots` the folders from which it does. `incomplete`: names of datasets
     are known only when it runs. `unresolved`: so are names of what it reads.
     `given`: parameters that it sets itself. `import_paths`: what it puts on `sys.path`. `strict`: what ANSI mode may stop.
@@ -158,14 +158,14 @@ class FileReading:
     file: str
     declares: bool = False
     hooks: bool = False
-    aside: str = ""
+    left_out: str = ""
     datasets: list[DatasetFound] = field(default_factory=list)
     tables: list[TableRead] = field(default_factory=list)
     paths: list[PathFound] = field(default_factory=list)
     parameters: list[ParameterFound] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     refused: list[RefusedFeature] = field(default_factory=list)
-    imports: list[Import] = field(default_factory=list)
+    imports: list[PackageImport] = field(default_factory=list)
     helpers: list[Path] = field(default_factory=list)
     roots: list[Path] = field(default_factory=list)
     import_paths: set[str] = field(default_factory=set)
@@ -175,7 +175,7 @@ class FileReading:
     scripts: int = 0
     stored: int = 0
 
-    def settled(self, values: Mapping[str, str]) -> FileReading:
+    def with_values(self, values: Mapping[str, str]) -> FileReading:
         """The same with values of the pipeline's configuration in the place of parameters."""
 
         def filled(text: str) -> str:
@@ -224,12 +224,12 @@ _DATABRICKS_PATH = re.compile(
 _PATH_PATTERN = re.compile(r"[*?\[{]")
 
 
-def is_hosted(text: str) -> bool:
+def is_databricks_path(text: str) -> bool:
     """Whether the text begins like a path of Databricks or of an object store."""
     return bool(_DATABRICKS_PATH.match(text)) and "\n" not in text and len(text) < 1000
 
 
-def path_found(text: str, holes: Holes, location: CodeLocation, format: str = "", *, read: bool = True) -> PathFound:
+def path_found(text: str, holes: UnknownParts, location: CodeLocation, format: str = "", *, read: bool = True) -> PathFound:
     """The path as the report shows it. `read`: the code gives it to a reader; else it only stands there."""
     ends = [len(text)]
     hole = holes.first_in(text)

@@ -19,10 +19,10 @@ from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,
     FileReading,
-    Holes,
     PathFound,
     RefusedFeature,
     TableRead,
+    UnknownParts,
     path_found,
     same_table,
 )
@@ -43,7 +43,7 @@ def add_loaded(group: PipelineFiles, folder: Path, roots: Sequence[Path], values
     given = {one.key: one.default for reading in group.readings for one in reading.parameters if one.default is not None}
     given |= values
     unknown = sorted({one.key for reading in group.readings for one in reading.parameters} - set(given))
-    found = tried(folder, [reading.path for reading in group.files], roots, given, unknown)
+    found = trial_of(folder, [reading.path for reading in group.files], roots, given, unknown)
     home = {reading.file: reading for reading in group.readings}
     _add_datasets(group, found, home)
     reads: dict[str, list[Mapping[str, Any]]] = {}
@@ -53,8 +53,8 @@ def add_loaded(group: PipelineFiles, folder: Path, roots: Sequence[Path], values
     tables = [one.name for row in found.reads for one in _tables_of(row)]
     for reading in group.readings:
         rows = reads.get(reading.file, [])
-        reading.paths = [one for one in reading.paths if not _replaced(one.path, one.location, rows, paths, found.complete)]
-        reading.tables = [one for one in reading.tables if not _replaced(one.name, one.location, rows, tables, found.complete)]
+        reading.paths = [one for one in reading.paths if not _is_replaced(one.path, one.location, rows, paths, found.complete)]
+        reading.tables = [one for one in reading.tables if not _is_replaced(one.name, one.location, rows, tables, found.complete)]
     for file, rows in reads.items():
         _add_reads(home.get(file, group.files[0]), rows)
     _add_refusals(group, found.refusals, home)
@@ -75,7 +75,7 @@ def _add_datasets(group: PipelineFiles, found: LoadingTrial, home: Mapping[str, 
             reading.datasets.append(new)
 
 
-def _replaced(text: str, location: CodeLocation, rows: Iterable[Mapping[str, Any]], found: Iterable[str], complete: bool) -> bool:
+def _is_replaced(text: str, location: CodeLocation, rows: Iterable[Mapping[str, Any]], found: Iterable[str], complete: bool) -> bool:
     """Whether loading says what stands for a text with holes: all of the code ran, or the function around it, or one of its names fits."""
     if "{" not in text:
         return False
@@ -95,9 +95,9 @@ def _tables_of(row: Mapping[str, Any]) -> list[TableRead]:
 
 def _paths_of(row: Mapping[str, Any]) -> list[PathFound]:
     if row["what"] == "path":
-        return [path_found(row["text"], Holes(), _location(row), row["format"])]
+        return [path_found(row["text"], UnknownParts(), _location(row), row["format"])]
     named = names_of(row["text"]).paths if row["what"] == "sql" else ()
-    return [path_found(one.text, Holes(), _location(row), one.format) for one in named]
+    return [path_found(one.text, UnknownParts(), _location(row), one.format) for one in named]
 
 
 def _add_reads(reading: FileReading, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -141,7 +141,7 @@ class LoadingTrial:
     unfinished: Sequence[str] | None = None
 
 
-def tried(
+def trial_of(
     folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str], unknown: Sequence[str] = ()
 ) -> LoadingTrial:
     """Load the files and run the functions of their datasets.

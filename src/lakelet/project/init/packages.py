@@ -20,7 +20,7 @@ from pathlib import Path
 from lakelet.config.packages import DISTRIBUTIONS, normalized
 from lakelet.config.source_files import SUFFIXES, FolderWalk
 from lakelet.config.tool_settings import tomllib
-from lakelet.project.init.findings import CodeLocation, Import
+from lakelet.project.init.findings import CodeLocation, PackageImport
 
 _PROVIDED = frozenset(
     {"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "databricks.connect", "delta", "py4j", "dbruntime"}
@@ -35,7 +35,7 @@ _QUOTED = re.compile(r"[\"']([^\"']+)[\"']")
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingPackage:
     """A package that the code imports and this environment does not have. `package`: what to install, None where that is not known."""
 
     module: str
@@ -58,7 +58,7 @@ class RepositoryPackages:
         return [(folder, file) for folder in self._folders for file in FolderWalk(folder).files(_READ)]
 
     @cached_property
-    def held(self) -> frozenset[str]:
+    def modules(self) -> frozenset[str]:
         """The names of all modules and folders of modules, wherever the code puts them on its path."""
         names: set[str] = set()
         for folder, file in self._files:
@@ -89,14 +89,14 @@ class RepositoryPackages:
                 found |= {normalized(match["name"])} if match else set()
         return frozenset(found)
 
-    def missing(self, imports: Iterable[Import]) -> list[Missing]:
+    def missing(self, imports: Iterable[PackageImport]) -> list[MissingPackage]:
         """The packages that are not installed and that the repository does not hold."""
         locations: dict[tuple[str, str | None], set[CodeLocation]] = {}
         for one in imports:
-            if one.guarded or not (absent := _absent(one.module)) or one.module.split(".")[0] in self.held:
+            if one.guarded or not (absent := _absent(one.module)) or one.module.split(".")[0] in self.modules:
                 continue
             locations.setdefault((absent, self._package(one.module, absent)), set()).add(one.location)
-        return [Missing(module, package, tuple(sorted(found))) for (module, package), found in sorted(locations.items(), key=str)]
+        return [MissingPackage(module, package, tuple(sorted(found))) for (module, package), found in sorted(locations.items(), key=str)]
 
     def _package(self, module: str, absent: str) -> str | None:
         wheel = self.wheels.get(module.split(".")[0])

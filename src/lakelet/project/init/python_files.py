@@ -16,8 +16,8 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.config.source_files import FolderWalk
 from lakelet.language.notebook import Source, read_source
-from lakelet.language.notebook.cells import Code, notebook_file, pieces_of, run_target
-from lakelet.project.init.findings import CodeLocation, Holes
+from lakelet.language.notebook.cells import PythonCode, notebook_file, pieces_of, run_target
+from lakelet.project.init.findings import CodeLocation, UnknownParts
 
 _FIELD = re.compile(r"\{(\w*)\}")
 _SAME_TEXT = frozenset({"strip", "rstrip", "lstrip", "lower", "as_posix", "removesuffix", "expanduser", "resolve"})
@@ -107,7 +107,7 @@ def _assignments_to(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[
 class ExpressionReader:
     """Says what an expression is as a text."""
 
-    holes: Holes
+    holes: UnknownParts
     asked: Asked
 
     def text(self, node: ast.expr | None, scope: NameScope, depth: int = 0) -> str:
@@ -243,7 +243,7 @@ def _short_source(node: ast.expr) -> str:
 
 
 @dataclass(frozen=True)
-class Tree:
+class PythonTree:
     """A piece of Python: its syntax tree, and the cell of a Jupyter notebook that it stands in."""
 
     module: ast.Module
@@ -251,11 +251,11 @@ class Tree:
 
 
 @dataclass
-class PyFile:
+class PythonFile:
     """One file: its trees in order, what does not compile, the notebooks it runs by `%run`, and the names of its module."""
 
     path: Path
-    trees: list[Tree] = field(default_factory=list)
+    trees: list[PythonTree] = field(default_factory=list)
     broken: tuple[str, int, int | None] | None = None
     runs: list[Path] = field(default_factory=list)
     scope: NameScope = field(default_factory=NameScope)
@@ -267,7 +267,7 @@ class Repository:
     def __init__(self, folder: Path, roots: Sequence[Path] = ()) -> None:
         self.folder = folder
         self._roots = tuple(roots) or (folder,)
-        self._read: dict[Path, PyFile] = {}
+        self._read: dict[Path, PythonFile] = {}
 
     def location(self, file: Path, line: int, cell: int | None = None) -> CodeLocation:
         return CodeLocation(file.relative_to(self.folder).as_posix() if file.is_relative_to(self.folder) else str(file), line, cell)
@@ -305,10 +305,10 @@ class Repository:
             names.setdefault(file.stem, []).append(file)
         return names
 
-    def read(self, file: Path) -> PyFile:
+    def read(self, file: Path) -> PythonFile:
         """The file's trees and names; empty for what is not Python."""
         if file not in self._read:
-            found = self._read[file] = PyFile(file)
+            found = self._read[file] = PythonFile(file)
             try:
                 source = read_source(file)
             except (LakeletError, SyntaxError, OSError) as error:
@@ -318,19 +318,19 @@ class Repository:
                 self._link(found)
         return self._read[file]
 
-    def _parse(self, source: Source, found: PyFile) -> None:
+    def _parse(self, source: Source, found: PythonFile) -> None:
         for cell in source.own() if source.language == "python" else ():
             try:
                 for piece in pieces_of(source, cell, str(source.file)):
-                    if isinstance(piece, Code):
-                        found.trees.append(Tree(_syntax_tree(piece.numbered(cell)), cell.number))
+                    if isinstance(piece, PythonCode):
+                        found.trees.append(PythonTree(_syntax_tree(piece.numbered(cell)), cell.number))
                     elif piece.name == "run" and (run := notebook_file(source.file, run_target(piece.rest)[0])) is not None:
                         found.runs.append(run)
             except (SyntaxError, ValueError, RecursionError) as error:
                 line = getattr(error, "lineno", None) or 1
                 found.broken = (str(getattr(error, "msg", error)), line, cell.number)
 
-    def _link(self, found: PyFile) -> None:
+    def _link(self, found: PythonFile) -> None:
         """Fill the names of the file's module: its own, those of notebooks it runs, those of modules that it imports."""
         for other in found.runs:
             there = self.read(other).scope
@@ -344,7 +344,7 @@ class Repository:
                 for name, module in imported_modules(node, found.path):
                     self._import(found, node, name, module)
 
-    def _import(self, found: PyFile, node: ast.AST, name: str, module: str) -> None:
+    def _import(self, found: PythonFile, node: ast.AST, name: str, module: str) -> None:
         there = self.module(module, found.path)
         if there is None or not there[0].is_file():
             return

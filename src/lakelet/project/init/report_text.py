@@ -35,10 +35,10 @@ def report_lines(report: Report) -> Iterator[str]:
         yield ""
         yield "Projects of their own, left as they are:"
         yield from (f"  {one}" for one in report.projects)
-    if report.aside:
+    if report.left_out:
         yield ""
         yield "Left aside:"
-        yield from (f"  {file}: {why}" for file, why in report.aside)
+        yield from (f"  {file}: {why}" for file, why in report.left_out)
 
 
 def _pipeline(one: PipelineReport) -> Iterator[str]:

@@ -16,7 +16,7 @@ from lakelet.config import source_files as sources
 from lakelet.config.path_map import by_tail
 from lakelet.config.source_files import SUFFIXES, FolderWalk, matching
 from lakelet.language.notebook import read_source
-from lakelet.project.init.findings import FileReading, Holes
+from lakelet.project.init.findings import FileReading, UnknownParts
 from lakelet.project.init.pyreading import read_python
 from lakelet.project.init.python_files import Repository
 from lakelet.project.init.sql_reading import read_sql
@@ -29,7 +29,7 @@ class RepositoryCode:
     Attributes:
         sources: files that declare something.
         helpers: files of the folder that they import or run, by path.
-        aside: files that look like pipeline code and are left out, with the reason.
+        left_out: files that look like pipeline code and are left out, with the reason.
         projects: project files further down: what lies there is theirs.
         settings: settings of pipelines that lie in JSON files beside the code.
         roots: the folder, and those above it that hold the rest of the repository.
@@ -38,7 +38,7 @@ class RepositoryCode:
     folder: Path
     sources: list[FileReading] = field(default_factory=list)
     helpers: dict[Path, FileReading] = field(default_factory=dict)
-    aside: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
     projects: list[Path] = field(default_factory=list)
     settings: list[PipelineSettings] = field(default_factory=list)
     roots: list[Path] = field(default_factory=list)
@@ -53,7 +53,7 @@ def read_repository(
     """
     found = RepositoryCode(folder, roots=list(dict.fromkeys([folder, *above, *_top_of_checkout(folder)])))
     repository = Repository(folder, found.roots)
-    holes = Holes()
+    holes = UnknownParts()
     if files is None:
         walk = walk or FolderWalk(folder)
         taken = sources.in_folder(folder, walk)
@@ -66,7 +66,7 @@ def read_repository(
     for file, reading in readings.items():
         reason = _left_out(file, reading, imported, folder) if files is None else ""
         if reason:
-            found.aside += [(reading.file, reason)] if reason != _HELPER else []
+            found.left_out += [(reading.file, reason)] if reason != _HELPER else []
         else:
             found.sources.append(reading)
     _read_helpers(found, repository, holes)
@@ -82,8 +82,8 @@ def _left_out(file: Path, reading: FileReading, imported: set[Path], folder: Pat
         return "a template: its path holds {{…}}"
     if file in imported and all(one.computed or not one.loaded for one in reading.datasets) and reading.incomplete:
         return _HELPER  # it declares what those who import it ask for
-    if reading.aside:
-        return reading.aside
+    if reading.left_out:
+        return reading.left_out
     if not reading.declares and file in imported:
         return _HELPER
     if not reading.declares and any(one.code == "SOURCE_FAILED" for one in reading.refused):
@@ -96,13 +96,13 @@ def _top_of_checkout(folder: Path) -> Iterator[Path]:
     yield from [one for one in folder.parents if (one / ".git").exists()][:1]
 
 
-def _read_file(file: Path, repository: Repository, holes: Holes) -> FileReading:
+def _read_file(file: Path, repository: Repository, holes: UnknownParts) -> FileReading:
     reading = FileReading(file, repository.location(file, 1).file)
     try:
         source = read_source(file)
     except (LakeletError, SyntaxError) as error:
         what = error.what if isinstance(error, LakeletError) else str(error.msg)
-        reading.aside = what
+        reading.left_out = what
         return reading
     if source.language == "sql":
         read_sql(source, reading, holes)
@@ -111,7 +111,7 @@ def _read_file(file: Path, repository: Repository, holes: Holes) -> FileReading:
     return reading
 
 
-def _read_python(file: Path, reading: FileReading, repository: Repository, holes: Holes, done: set[Path]) -> None:
+def _read_python(file: Path, reading: FileReading, repository: Repository, holes: UnknownParts, done: set[Path]) -> None:
     """Read a Python file, and after it the notebooks that it runs."""
     done.add(file)
     parsed = repository.read(file)
@@ -121,7 +121,7 @@ def _read_python(file: Path, reading: FileReading, repository: Repository, holes
             _read_python(other, reading, repository, holes, done)
 
 
-def _read_helpers(found: RepositoryCode, repository: Repository, holes: Holes) -> None:
+def _read_helpers(found: RepositoryCode, repository: Repository, holes: UnknownParts) -> None:
     waiting = [helper for reading in found.sources for helper in reading.helpers]
     known = {reading.path for reading in found.sources}
     while waiting:

@@ -24,12 +24,12 @@ from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,
     FileReading,
-    Holes,
     ParameterFound,
     RefusedFeature,
     StrictExpression,
     TableRead,
-    is_hosted,
+    UnknownParts,
+    is_databricks_path,
     path_found,
 )
 
@@ -44,7 +44,7 @@ _NO_ALIAS = frozenset(
         *("SORT", "CLUSTER", "DISTRIBUTE", "SEMI", "ANTI", "AS", "FOR", "VERSION", "TIMESTAMP"),
     )
 )
-HOSTED_FUNCTIONS = frozenset(
+DATABRICKS_FUNCTIONS = frozenset(
     (
         *("ai_analyze_sentiment", "ai_classify", "ai_extract", "ai_fix_grammar", "ai_forecast", "ai_gen", "ai_generate_text", "ai_mask"),
         *("ai_parse_document", "ai_query", "ai_similarity", "ai_summarize", "ai_translate", "http_request", "remote_query", "secret"),
@@ -69,7 +69,7 @@ class SqlNames:
 
     tables: tuple[SqlName, ...] = ()
     paths: tuple[SqlName, ...] = ()
-    hosted: tuple[SqlName, ...] = ()
+    databricks_functions: tuple[SqlName, ...] = ()
 
 
 def names_of(text: str) -> SqlNames:
@@ -86,12 +86,12 @@ def names_of(text: str) -> SqlNames:
             paths.append(SqlName(more[0], found.start, first.lower()))
         elif more or first.lower() not in defined:
             tables.append(SqlName(dotted((first, *more)), found.start))
-    hosted = [
+    functions = [
         SqlName(word.value.lower(), word.start)
         for at, word in enumerate(words[:-1])
-        if word.kind == "word" and word.value.lower() in HOSTED_FUNCTIONS and words[at + 1].upper == "(" and words[at - 1].upper != "."
+        if word.kind == "word" and word.value.lower() in DATABRICKS_FUNCTIONS and words[at + 1].upper == "(" and words[at - 1].upper != "."
     ]
-    return SqlNames(tuple(dict.fromkeys(tables)), tuple(dict.fromkeys(paths)), tuple(hosted))
+    return SqlNames(tuple(dict.fromkeys(tables)), tuple(dict.fromkeys(paths)), tuple(functions))
 
 
 def _is_cte(words: Sequence[Token], at: int) -> bool:
@@ -169,7 +169,7 @@ def _paths_in(words: Sequence[Token]) -> Iterator[SqlName]:
             continue
         first = at > 1 and words[at - 1].upper == "(" and words[at - 2].upper in _FILE_FUNCTIONS
         named = at > 1 and words[at - 1].upper in ("=>", ">") and any(w.upper == "PATH" for w in words[at - 3 : at])
-        if first or named or is_hosted(word.value):
+        if first or named or is_databricks_path(word.value):
             yield SqlName(word.value, word.start, _format_behind(words, at) if first or named else "")
 
 
@@ -254,7 +254,7 @@ def strict_texts(text: str) -> list[SqlName]:
 _REFUSALS = ("NOT_SUPPORTED_YET", "PROTECTION_REFUSED", "SQL_STATEMENT_REFUSED", "SQL_SYNTAX")
 
 
-def read_sql(source: Source, reading: FileReading, holes: Holes) -> None:
+def read_sql(source: Source, reading: FileReading, holes: UnknownParts) -> None:
     """Add to `reading` what the SQL of the source says."""
     for cell in source.own():
         text = CellText(Cell(cell.text, cell.line, cell.number), reading.file)
@@ -266,11 +266,11 @@ def read_sql(source: Source, reading: FileReading, holes: Holes) -> None:
             reader.refuse(error)
     if reading.scripts and (not reading.stored or reading.scripts > reading.stored):
         reading.declares = False
-        reading.aside = "most of its statements declare nothing: a script"
+        reading.left_out = "most of its statements declare nothing: a script"
 
 
 class _Statements:
-    def __init__(self, reading: FileReading, holes: Holes, text: CellText) -> None:
+    def __init__(self, reading: FileReading, holes: UnknownParts, text: CellText) -> None:
         self.reading, self.holes, self.text = reading, holes, text
         self.settings: dict[str, str] = {}
         self.used: tuple[str, ...] = ()
@@ -351,7 +351,7 @@ class _Statements:
             if self.holes.first_in(table.text) is None or len(table.text.split(".")) > 1:
                 self.reading.tables.append(TableRead(self.holes.shown(name), location(table.start), within))
         self.reading.paths += [path_found(path.text, self.holes, location(path.start), path.format) for path in found.paths]
-        self.reading.refused += [hosted(one.text, location(one.start)) for one in found.hosted]
+        self.reading.refused += [databricks_function(one.text, location(one.start)) for one in found.databricks_functions]
         strict = [StrictExpression(self.holes.shown(one.text), one.format, location(one.start)) for one in strict_texts(lead + query.text)]
         self.reading.strict += strict
 
@@ -359,7 +359,7 @@ class _Statements:
         return CodeLocation(self.reading.file, where.line, where.cell)
 
 
-def hosted(function: str, location: CodeLocation) -> RefusedFeature:
+def databricks_function(function: str, location: CodeLocation) -> RefusedFeature:
     """A function that only Databricks has."""
     return RefusedFeature(
         "NOT_SUPPORTED_YET", f"the function {function} belongs to Databricks; register one of this name to run here", location

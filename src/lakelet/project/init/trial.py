@@ -28,7 +28,7 @@ class NeedsRowsError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Read:
+class CodeRead:
     """Something that a query reads.
 
     Attributes:
@@ -51,11 +51,11 @@ class Read:
     within: str
 
 
-class Notes:
+class ReadNotes:
     """Takes what is read; also answers `dlt.read` and its relatives while a dataset's function runs."""
 
     def __init__(self) -> None:
-        self.reads: list[Read] = []
+        self.reads: list[CodeRead] = []
         self.within = ""
 
     def add(self, what: str, text: object, format: str = "") -> AnyFrame:
@@ -63,7 +63,7 @@ class Notes:
         for one in text if isinstance(text, list | tuple) else [text]:
             where = caller_location()
             first, last = _lines_of_caller()
-            found = Read(what, str(one), format, where.file, where.line, where.cell, first, last, self.within)
+            found = CodeRead(what, str(one), format, where.file, where.line, where.cell, first, last, self.within)
             self.reads += [found] if found not in self.reads else []
         return AnyFrame()
 
@@ -115,7 +115,7 @@ class AnyFrame:
 class AnyReader:
     """`spark.read` or `spark.readStream`."""
 
-    def __init__(self, notes: Notes, format: str = "", path: object = None) -> None:
+    def __init__(self, notes: ReadNotes, format: str = "", path: object = None) -> None:
         self._notes, self._format, self._path = notes, format, path
 
     def format(self, source: str) -> AnyReader:
@@ -169,7 +169,7 @@ class UnreadSession:
         def set(self, key: str, value: Any) -> None:
             self._values[key] = str(value)
 
-    def __init__(self, parameters: Mapping[str, str], notes: Notes) -> None:
+    def __init__(self, parameters: Mapping[str, str], notes: ReadNotes) -> None:
         self.conf = self.Conf(parameters)
         self._notes = notes
 
@@ -224,7 +224,7 @@ def _loaded_files(asked: Mapping[str, Any]) -> dict[str, Any]:
     put_on(COLUMNS_WITHOUT_JAVA)
 
     sys.addaudithook(_refuse_change)
-    namespace, notes = Namespace(), Notes()
+    namespace, notes = Namespace(), ReadNotes()
     with loaded(
         [Path(file) for file in asked["files"]],
         import_roots=[Path(root) for root in asked["roots"]],
@@ -248,7 +248,7 @@ def _loaded_files(asked: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _run_function(flow: Flow, notes: Notes, prefix: str) -> bool:
+def _run_function(flow: Flow, notes: ReadNotes, prefix: str) -> bool:
     """Run the function of a flow; whether it came to its end."""
     from lakelet.base.user_code import user_code_block
     from lakelet.language.registry import reading
