@@ -37,7 +37,7 @@ def deployed(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     workspace.script("*", SCRIPT)
     workspace.stages_per_poll = 3
     quick = functools.partial(watching.PollingIntervals, first=0.05, find_pauses=(0.05, 0.1))
-    monkeypatch.setattr(watching, "PollingIntervals", quick)
+    monkeypatch.setattr("lakelet.deploy.watching.PollingIntervals", quick)
     found.enter(monkeypatch)
     return found
 
