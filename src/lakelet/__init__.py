@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base import VERSION
 from lakelet.base.errors import (
     DefinitionError,
     DefinitionErrors,
@@ -22,7 +23,6 @@ from lakelet.base.errors import (
     SourceError,
     StateError,
 )
-from lakelet.base.version import VERSION
 
 if TYPE_CHECKING:
     from lakelet.pipeline import Checked, Pipeline, Request, UpdateResult, load

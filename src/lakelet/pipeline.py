@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location, distinct
-from lakelet.base.locations import display_path
 from lakelet.base.redaction import remember_secrets
+from lakelet.base.user_code import display_path
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.properties import reset_allowed
 from lakelet.config.update_config import PipelineConfig, load_config

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from lakelet.config.nodes import plain, scalar
-from lakelet.deploy.bundle.problems import Problems
-from lakelet.deploy.bundle.reading import read_bundle, with_defaults
-from lakelet.deploy.bundle.references import DeploymentReferences
+from lakelet.config.bundle_files import bundle_file, read_bundle_files
+from lakelet.config.yaml_tree import Problems, plain, scalar
+from lakelet.deploy.bundle.references import DeploymentReferences, with_defaults
 from lakelet.deploy.desired import User
 from tests.conformance.corpus import SOURCES
 
@@ -51,7 +50,9 @@ def printed(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def values(folder: Path, call: str, names: list[str]) -> dict[str, Any]:
     """The values that Lakelet gives to variables of a bundle."""
     target, problems, user = TARGET.search(call), Problems(), User("[USERNAME]", "[USERNAME]")
-    read = read_bundle(folder, target[1] if target else None, environ={}, cwd=folder, problems=problems)
+    file = bundle_file(folder)
+    assert file is not None
+    read = read_bundle_files(file, target[1] if target else None, cwd=folder, problems=problems)
     tree = with_defaults(read.tree, read.root)
     given = dict(GIVEN.findall((folder / "script").read_text(encoding="utf-8") + call))
     references = DeploymentReferences(tree, target=read.target, user=user, given=given, lookup=lambda kind, name: "0", problems=problems)

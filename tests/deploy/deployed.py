@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelet.deploy import state
-from lakelet.deploy.client import Client, connect
+from lakelet.deploy.connection import Client, connect
 from lakelet.deploy.desired import ResourceKey, ResourceKind
 from lakelet.deploy.desired import Workspace as Place
-from lakelet.deploy.state import Deployed as DeployedResource
-from lakelet.deploy.state import State
+from lakelet.deploy.state import DeployedResource, DeploymentState
 from tests.workspace_double import Workspace
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class Deployed:
         root.mkdir()
         (root / "databricks.yml").write_text(BUNDLE)
         self._client: Client | None = None
-        self._state = State()
+        self._state = DeploymentState()
 
     @property
     def client(self) -> Client:
@@ -65,7 +64,7 @@ class Deployed:
         self.ids[key] = made
         resource = DeployedResource(ResourceKey(ResourceKind.PIPELINE, key), made, wanted)
         facts = {"deployment_id": "d", "bundle": "shop", "target": "prod", "deployed_at": "2026-08-01T12:00:00Z", "deployed_by": "me@x"}
-        known = State(**facts, serial=self._state.serial + 1, resources=self._state.resources)  # type: ignore[arg-type]
+        known = DeploymentState(**facts, serial=self._state.serial + 1, resources=self._state.resources)  # type: ignore[arg-type]
         self._state = known.with_resource(resource)
         self.client.sdk.workspace.mkdirs(self.place.state_path)
         state.save(self.client, self.place, self._state)
@@ -86,5 +85,5 @@ class Deployed:
         """The updates of a pipeline, the oldest first."""
         return self.workspace.pipelines[self.ids[key]].updates
 
-    def state(self) -> State:
+    def state(self) -> DeploymentState:
         return state.load(self.client, self.place)

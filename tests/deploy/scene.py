@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lakelet.deploy import deployment, destroy, rollback
-from lakelet.deploy.client import Client, Patience, connect
+from lakelet.deploy import deployment
+from lakelet.deploy.connection import Client, RequestTimeouts, connect
 from lakelet.deploy.deployment import Options, Prepared
-from lakelet.deploy.desired import Desired, Permission, Resource, ResourceKey, ResourceKind, SourceFile, User
+from lakelet.deploy.desired import DesiredState, Permission, Resource, ResourceKey, ResourceKind, SourceFile, User
 from lakelet.deploy.desired import Workspace as Place
-from lakelet.deploy.state import State, load
+from lakelet.deploy.state import DeploymentState, load
 from tests.workspace_double import Workspace
 
 ROOT = "/Workspace/Users/dev.user@example.com/.bundle/shop/dev"
@@ -83,18 +83,18 @@ class Scene:
     notices: list[str] = field(default_factory=list)
 
     def client(self, **environ: str) -> Client:
-        patience = Patience(first=2, repeated=10, answer=10)
+        patience = RequestTimeouts(first=2, repeated=10, answer=10)
         return connect(None, None, environ={**self.workspace.environment, **environ}, patience=patience)
 
     @property
-    def desired(self) -> Desired:
+    def desired(self) -> DesiredState:
         found = []
         for path, content in self.files.items():
             local = self.folder / path
             local.parent.mkdir(parents=True, exist_ok=True)
             local.write_bytes(content)
             found.append(SourceFile(path, local, hashlib.sha256(content).hexdigest(), len(content)))
-        return Desired("shop", "dev", True, PLACE, tuple(self.resources.values()), tuple(found))
+        return DesiredState("shop", "dev", True, PLACE, tuple(self.resources.values()), tuple(found))
 
     def change(self, key: ResourceKey, **settings: Any) -> None:
         """Change settings in the bundle; None takes one out."""
@@ -112,14 +112,14 @@ class Scene:
 
     def roll_back(self, serial: int | None = None, **options: Any) -> Prepared:
         client, chosen = self.client(), Options(**options)
-        return rollback.roll_back(client, rollback.prepare_rollback(client, PLACE, chosen, serial), USER, chosen)
+        return deployment.roll_back(client, deployment.prepare_rollback(client, PLACE, chosen, serial), USER, chosen)
 
-    def destroy(self, **options: Any) -> State:
+    def destroy(self, **options: Any) -> DeploymentState:
         client, chosen = self.client(), Options(**options)
-        return destroy.destroy(client, destroy.prepare_destroy(client, PLACE, chosen), USER, chosen)
+        return deployment.destroy(client, deployment.prepare_destroy(client, PLACE, chosen), USER, chosen)
 
     @property
-    def state(self) -> State:
+    def state(self) -> DeploymentState:
         return load(self.client(), PLACE)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.apply import KEPT
+from lakelet.deploy.apply import KEPT_DEPLOYMENTS
 from lakelet.deploy.state import load_deployment
 from tests.deploy.scene import DASH, FILES, IN_TREE, JOB, PIPELINE, PLACE, SCHEMA, VOLUME, Scene, shown
 
@@ -106,14 +106,14 @@ def test_a_rollback_keeps_what_others_changed_unless_forced(deployed):
 
 
 def test_only_the_last_deployments_and_their_contents_are_kept(deployed):
-    for number in range(KEPT + 2):
+    for number in range(KEPT_DEPLOYMENTS + 2):
         deployed.files["data.bin"] = bytes([number])
         deployed.deploy()
     client = deployed.client()
     assert load_deployment(client, PLACE, 3) is None
     assert load_deployment(client, PLACE, 4) is not None
     packs = [path for path in deployed.workspace.files if "/state/objects/" in path]
-    assert len(packs) == KEPT + 1  # one for each change of the one file, one for the other files
+    assert len(packs) == KEPT_DEPLOYMENTS + 1  # one for each change of the one file, one for the other files
     deployed.roll_back(4)
     assert deployed.uploaded["data.bin"] == bytes([2])
 
@@ -173,7 +173,6 @@ def test_a_resource_that_the_bundle_protects_is_not_destroyed(scene):
 
 
 def shown_destroy(scene):
-    from lakelet.deploy.deployment import Options
-    from lakelet.deploy.destroy import prepare_destroy
+    from lakelet.deploy.deployment import Options, prepare_destroy
 
     return shown(prepare_destroy(scene.client(), PLACE, Options()))

@@ -20,7 +20,7 @@ LOCK = f"{IN_TREE}/state/deploy.lock"
 
 @pytest.fixture
 def scene(tmp_path, workspace, monkeypatch):
-    monkeypatch.setattr(apply, "LOOKS", (0, 0.05))
+    monkeypatch.setattr(apply, "FIND_PAUSES", (0, 0.05))
     return Scene(tmp_path, workspace)
 
 
@@ -134,7 +134,7 @@ def test_of_two_deployments_at_once_one_is_refused_with_holder_and_age(scene, im
 
 
 def test_many_who_ask_for_the_lock_at_once_get_it_once(scene):
-    from lakelet.deploy.lock import locked
+    from lakelet.deploy.state import locked
 
     got, refused, inside = [], [], threading.Barrier(6)
 

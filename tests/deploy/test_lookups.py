@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.client import Client, connect
-from lakelet.deploy.lookups import workspace_lookup
+from lakelet.deploy.connection import Client, connect
+from lakelet.deploy.workspace_objects import workspace_lookup
 from tests.workspace_double import Workspace
 
 

@@ -19,10 +19,10 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import redacted
 from lakelet.cli.failures import guarded
-from lakelet.deploy.client import Client, Patience, Unanswered, connect
+from lakelet.deploy.connection import Client, RequestTimeouts, UnansweredRequest, connect
 
 TOKEN = "dapi5ecret5ecret5ecret5ecret5ecret12"
-SOON = Patience(first=1, repeated=4, answer=5)
+SOON = RequestTimeouts(first=1, repeated=4, answer=5)
 Answer = Callable[[BaseHTTPRequestHandler], "tuple[int, object] | None"]
 
 
@@ -96,7 +96,7 @@ def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DATABRICKS_CONFIG_FILE", str(tmp_path / "databrickscfg"))
 
 
-def joined(server: Server, *, token: str = TOKEN, patience: Patience = SOON) -> Client:
+def joined(server: Server, *, token: str = TOKEN, patience: RequestTimeouts = SOON) -> Client:
     return connect(server.url, None, environ={**os.environ, "DATABRICKS_TOKEN": token}, patience=patience)
 
 
@@ -153,7 +153,7 @@ def test_a_request_that_may_be_repeated_survives_dropped_connections_and_a_full_
 def test_a_dropped_connection_is_not_asked_again_where_it_may_take_effect_once(server: Server) -> None:
     server.answers = [lambda r: None, lambda r: (200, {"update_id": "u"})]
     client = joined(server)
-    with pytest.raises(Unanswered) as raised:
+    with pytest.raises(UnansweredRequest) as raised:
         client.once(lambda sdk: sdk.pipelines.start_update("p"))
     assert raised.value.code == "WORKSPACE_UNANSWERED"
     assert server.asked == ["POST /api/2.0/pipelines/p/updates"]
@@ -163,7 +163,7 @@ def test_a_dropped_connection_is_not_asked_again_where_it_may_take_effect_once(s
 @pytest.mark.parametrize(("status", "body"), [(500, {"message": "broken"}), (504, {"message": "late"}), (200, b"not json")])
 def test_a_failure_inside_the_workspace_leaves_the_same_doubt(server: Server, status: int, body: object) -> None:
     server.answers = always(status, body)
-    with pytest.raises(Unanswered):
+    with pytest.raises(UnansweredRequest):
         joined(server).once(lambda sdk: sdk.pipelines.start_update("p"))
     assert len(server.asked) == 1
 
@@ -180,7 +180,7 @@ def test_a_request_that_may_take_effect_once_is_repeated_where_the_workspace_did
 def test_patience_with_a_full_workspace_ends(server: Server) -> None:
     server.answers = always(429, {"message": "later"})
     with pytest.raises(LakeletError) as raised:
-        joined(server, patience=Patience(first=1, repeated=1, answer=2)).once(lambda sdk: sdk.pipelines.start_update("p"))
+        joined(server, patience=RequestTimeouts(first=1, repeated=1, answer=2)).once(lambda sdk: sdk.pipelines.start_update("p"))
     assert raised.value.code == "WORKSPACE_BUSY"
 
 

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.deploy.compare.rows import Keyed, differences
-from lakelet.deploy.compare.texts import comparable, hosted_text, local_text, selected, type_text
-from lakelet.deploy.compare.values import Sides
+from lakelet.deploy.differences import RowsByKey, Sides, comparable, differences, local_text, selected, type_text, workspace_text
 
 Row = tuple[str | None, ...]
 
@@ -58,7 +56,7 @@ def test_types_have_the_names_of_spark(said: str, text: str) -> None:
 def test_a_value_has_one_text_on_both_sides(kind: str, local: Any, hosted: str, text: str) -> None:
     assert comparable(kind)
     assert local_text(kind)(local) == text
-    assert hosted_text(kind)(hosted) == text
+    assert workspace_text(kind)(hosted) == text
 
 
 def test_the_workspace_is_asked_for_exact_texts_whatever_its_time_zone() -> None:
@@ -70,8 +68,8 @@ def test_the_workspace_is_asked_for_exact_texts_whatever_its_time_zone() -> None
 
 
 def test_differing_keys_say_which_values_differ() -> None:
-    local = Keyed([0]).add([("1", "a", "x"), ("2", "b", "x"), ("3", "c", "x"), ("10", None, "x")])
-    hosted = Keyed([0]).add([("1", "a", "x"), ("2", "B", "x"), ("4", "d", "x"), ("10", "n", "x")])
+    local = RowsByKey([0]).add([("1", "a", "x"), ("2", "b", "x"), ("3", "c", "x"), ("10", None, "x")])
+    hosted = RowsByKey([0]).add([("1", "a", "x"), ("2", "B", "x"), ("4", "d", "x"), ("10", "n", "x")])
     found = differences(local, hosted, ("id", "name", "more"), ("id",), complete=True)
     assert [(one.key["id"], one.local_rows, one.hosted_rows) for one in found] == [("2", 1, 1), ("3", 1, 0), ("4", 0, 1), ("10", 1, 1)]
     assert dict(found[0].columns) == {"name": Sides("b", "B")}
@@ -79,10 +77,10 @@ def test_differing_keys_say_which_values_differ() -> None:
 
 
 def test_a_sample_may_lack_rows_of_its_keys() -> None:
-    local = Keyed([0]).add([("1", "a"), ("2", "b"), ("2", "b2")])
-    sample = Keyed([0]).add([("1", "a"), ("2", "b")])
+    local = RowsByKey([0]).add([("1", "a"), ("2", "b"), ("2", "b2")])
+    sample = RowsByKey([0]).add([("1", "a"), ("2", "b")])
     assert differences(local, sample, ("id", "v"), ("id",), complete=False) == []
-    assert len(differences(Keyed([0]), sample, ("id", "v"), ("id",), complete=False)) == 2
+    assert len(differences(RowsByKey([0]), sample, ("id", "v"), ("id",), complete=False)) == 2
 
 
 rows = st.lists(st.tuples(st.one_of(st.none(), st.sampled_from("abc")), st.one_of(st.none(), st.sampled_from("xy"))), max_size=8)
@@ -90,7 +88,7 @@ rows = st.lists(st.tuples(st.one_of(st.none(), st.sampled_from("abc")), st.one_o
 
 @given(rows, rows)
 def test_no_difference_means_the_same_rows_as_often(local: list[Row], hosted: list[Row]) -> None:
-    found = differences(Keyed([0]).add(local), Keyed([0]).add(hosted), ("k", "v"), ("k",), complete=True)
+    found = differences(RowsByKey([0]).add(local), RowsByKey([0]).add(hosted), ("k", "v"), ("k",), complete=True)
 
     def order(row: Row) -> list[str]:
         return [str(value) for value in row]

@@ -36,8 +36,8 @@ def deployed(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found.pipeline("sales")
     workspace.script("*", SCRIPT)
     workspace.stages_per_poll = 3
-    quick = functools.partial(watching.Pacing, first=0.05, looks=(0.05, 0.1))
-    monkeypatch.setattr(watching, "Pacing", quick)
+    quick = functools.partial(watching.PollingIntervals, first=0.05, find_pauses=(0.05, 0.1))
+    monkeypatch.setattr("lakelet.deploy.watching.PollingIntervals", quick)
     found.enter(monkeypatch)
     return found
 

@@ -11,7 +11,7 @@ from lakelet.cli.main import main
 from lakelet.deploy.bundle import desired_state, place_of
 from lakelet.deploy.deployment import Options, deploy, prepare
 from lakelet.deploy.desired import User
-from lakelet.deploy.lock import locked
+from lakelet.deploy.state import locked
 from tests.deploy.deployed import BUNDLE, Deployed
 from tests.paths import ROOT
 from tests.workspace_double import Workspace, dataset, failing_flow, flow

@@ -31,11 +31,11 @@ from lakelet.analysis.rule_checks import check_rules
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.unchecked import Unusable, fails_alone, refused, unchecked
 from lakelet.autoloader.loading import struct_of
+from lakelet.base import VERSION
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.names import TableName
 from lakelet.base.phases import report
 from lakelet.base.user_code import call_user_code
-from lakelet.base.version import VERSION
 from lakelet.cdc import computed, identity
 from lakelet.cdc.changes import END, START, layout
 from lakelet.cdc.checks import check as check_changes

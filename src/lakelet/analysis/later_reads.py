@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import code_location
 from lakelet.base.raised import pointed
+from lakelet.base.user_code import code_location
 from lakelet.language.model import Flow
 from lakelet.spark.errors.missing_tables import MissingTable
 

@@ -15,8 +15,8 @@ from lakelet.analysis.analyzed import AnalyzedDataset, Findings, OpenRows, OpenS
 from lakelet.analysis.plan_facts import Placeholders
 from lakelet.autoloader.evolving_from_json import JsonColumn
 from lakelet.base.errors import Location
-from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
+from lakelet.base.user_code import caller_location
 from lakelet.cdc import change_feed
 from lakelet.config.named_tables import files_fingerprint
 from lakelet.language.model import Dataset, Flow, Kind

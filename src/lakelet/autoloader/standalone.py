@@ -24,9 +24,9 @@ from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.source_schema import SourceSchema
 from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec, SourceSpec, names_pattern
 from lakelet.autoloader.state.source_moves import SourceReads, followed, note, noted
-from lakelet.base.active import in_pipeline
 from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
+from lakelet.base.user_code import in_pipeline
 from lakelet.files.moves import PROJECT, Folder, Move
 from lakelet.files.remote import one_spelling, path_in_store, scheme_of
 

@@ -1,1 +1,4 @@
-"""Modules that every room uses: errors and their codes, names, source locations, text, redaction, failpoints. Knows no Spark."""
+"""Modules that every room uses: errors and their codes, names, places in user code, text, secrets, failpoints. Knows no Spark."""
+
+VERSION = "0.1.0"
+"""The version of this package; `pyproject.toml` has the same."""

@@ -17,8 +17,7 @@ from itertools import takewhile
 from types import FrameType
 
 from lakelet.base.errors import Location, nearest_names
-from lakelet.base.locations import cell_filename, code_location
-from lakelet.base.user_code import is_library
+from lakelet.base.user_code import cell_filename, code_location, is_library
 
 _UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
 _DEFINES = re.compile(r"\s*(?:async\s+)?(?:def|class)\b")

@@ -1,11 +1,17 @@
-"""Small helpers for plain text: aligned columns, counts, short names. Pure."""
+"""Plain text: aligned columns, counts and short names, words of enumerations, moments in ISO 8601. Values in, texts out; pure."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from enum import Enum
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ud800-\\udfff]")
 """Control characters, and those that turn the direction of a line, hide, or cannot be encoded."""
@@ -117,3 +123,35 @@ def listed(items: Sequence[str], limit: int) -> str:
 def option_text(value: object) -> str:
     """Return an option's value as Spark writes it."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+_FRACTION = re.compile(r"\.([0-9]{1,6})[0-9]*")
+
+
+def moment_of(text: str) -> datetime:
+    """Return the moment, with a zone if the text has one: `Z`, or an offset. Raises ValueError.
+
+    The second may have any number of digits, of which six count. Python 3.10 reads none, three or six of them, and no `Z`.
+    """
+    return datetime.fromisoformat(_FRACTION.sub(lambda found: "." + found[1].ljust(6, "0"), text.replace("Z", "+00:00"), count=1))
+
+
+class TextEnum(str, Enum):
+    """A set of words that are stored and shown: a member equals its text, and is written as it by `json`, `str` and `format`.
+
+    `TextEnum(text)` gives the member. Raises ValueError for a text that is none of them.
+    """
+
+    @classmethod
+    def read(cls, text: str) -> Self | str:
+        """The member of a stored text; the text itself where a newer Lakelet has written one that is not known here."""
+        try:
+            return cls(text)
+        except ValueError:
+            return text
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, format_spec: str) -> str:
+        return format(self.value, format_spec)

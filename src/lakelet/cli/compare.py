@@ -15,8 +15,7 @@ from lakelet.cli.remote import PipelineKey, Remote, note, opened, write
 from lakelet.cli.storage import storage_root
 
 if TYPE_CHECKING:
-    from lakelet.deploy.compare import DatasetDifference
-    from lakelet.deploy.compare.values import RowComparison, Sides
+    from lakelet.deploy.differences import DatasetDifference, RowComparison, Sides
 
 _SHOWN_COLUMNS = 6
 
@@ -53,7 +52,7 @@ def diff(
     root = storage_root(storage)
     where = opened(target)
     chosen = where.pipeline(pipeline)
-    from lakelet.deploy.compare import ComparisonRequest, compare
+    from lakelet.deploy.comparison import ComparisonRequest, compare
 
     found = compare(root, where, chosen, ComparisonRequest(tuple(name or ()), o.names(key), rows, warehouse), notice=note)
     if as_json:

@@ -17,10 +17,10 @@ from lakelet.cli import options as o
 from lakelet.cli import plans
 from lakelet.cli.console import shown_phases, write_lines
 from lakelet.cli.summary import Line, program
-from lakelet.config.update_config import project_above
+from lakelet.config.project_sources import project_above
 
 if TYPE_CHECKING:
-    from lakelet.deploy.client import Client
+    from lakelet.deploy.connection import Client
     from lakelet.deploy.deployment import Options, Prepared
     from lakelet.deploy.desired import User
 
@@ -66,8 +66,8 @@ def deploy(
     """Deploy the project to a Databricks workspace: plan, then upload and change only what differs."""
     from lakelet.deploy import deployment
     from lakelet.deploy.bundle import desired_state
-    from lakelet.deploy.lookups import workspace_lookup
     from lakelet.deploy.plan import refuse_conflicts
+    from lakelet.deploy.workspace_objects import workspace_lookup
 
     begun = time.monotonic()
     options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
@@ -111,8 +111,8 @@ def rollback(
 ) -> None:
     """Return to the deployment before: its settings and its files, byte for byte. Tables stay as they are."""
     from lakelet.deploy.bundle import place_of
+    from lakelet.deploy.deployment import prepare_rollback, roll_back
     from lakelet.deploy.plan import refuse_conflicts
-    from lakelet.deploy.rollback import prepare_rollback, roll_back
 
     options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
     client, user = _connected(root, target)
@@ -136,8 +136,8 @@ def destroy(
 ) -> None:
     """Take away what was deployed to a target, after a list and a confirmation. Data stays unless it is named."""
     from lakelet.deploy.bundle import place_of
-    from lakelet.deploy.destroy import destroy as take_away
-    from lakelet.deploy.destroy import prepare_destroy
+    from lakelet.deploy.deployment import destroy as take_away
+    from lakelet.deploy.deployment import prepare_destroy
 
     options, root = _options(False, force_lock, with_data, False, as_json), _root()
     client, user = _connected(root, target)
@@ -166,7 +166,7 @@ def _root() -> Path:
 
 def _connected(root: Path, target: str | None) -> tuple[Client, User]:
     from lakelet.deploy.bundle import workspace_of
-    from lakelet.deploy.client import connect
+    from lakelet.deploy.connection import connect
 
     said = workspace_of(root, target, environ=os.environ, cwd=Path.cwd())
     _note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")

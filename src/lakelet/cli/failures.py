@@ -12,9 +12,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
+from lakelet.base import VERSION
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.redaction import redacted
-from lakelet.base.version import VERSION
 from lakelet.cli.console import error_lines, write_lines
 from lakelet.cli.summary import Line
 from lakelet.files.durable import storage_failure

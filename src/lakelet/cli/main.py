@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lakelet.base.version import VERSION
+from lakelet.base import VERSION
 from lakelet.cli import (
     compare,
     deploy,

@@ -88,7 +88,7 @@ def transforms(
     as_json: o.AsJson = False,
 ) -> None:
     """Write a copy of lakelet.transforms, which Databricks does not have, into the project: it is deployed with it."""
-    from lakelet.config.update_config import project_above
+    from lakelet.config.project_sources import project_above
     from lakelet.scaffold import LIBRARY, write_library
 
     root = folder or project_above(Path.cwd()) or Path.cwd()

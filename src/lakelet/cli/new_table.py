@@ -15,8 +15,7 @@ from lakelet.cli.first_start import ready_for_spark
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.paths import AnyPath
 from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
-from lakelet.scaffold.names import LAYERS
-from lakelet.scaffold.tables import Language
+from lakelet.scaffold.tables import LAYERS, Language
 
 if TYPE_CHECKING:
     from lakelet.inspection.inspector import TableInfo

@@ -20,15 +20,13 @@ from lakelet.cli import options as o
 from lakelet.cli.console import Watcher, watcher, write_lines
 from lakelet.cli.summary import Line, program, summary
 from lakelet.cli.tally import Tally
-from lakelet.config.update_config import project_above
+from lakelet.config.project_sources import project_above
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
-    from lakelet.deploy.events import Row
-    from lakelet.deploy.status import PipelineStatus, TargetStatus
-    from lakelet.deploy.targets import RemotePipeline, Target
-    from lakelet.deploy.watching import Ended, UpdateRequest
+    from lakelet.deploy.targets import PipelineStatus, RemotePipeline, Target, TargetStatus
+    from lakelet.deploy.watching import Ended, Row, UpdateRequest
 
 Remote = Annotated[bool, typer.Option("--remote", help="In the workspace of the deployment target, not on this machine.")]
 PipelineKey = Annotated[
@@ -145,7 +143,7 @@ class _Run:
         return int(_EXITS.get(ended.state, ExitCode.FAILED))
 
     def _on_row(self, row: Row) -> None:
-        from lakelet.deploy.events import event_of, json_of
+        from lakelet.deploy.watching import event_of, json_of
 
         if self._as_json:
             sys.stdout.write(json.dumps(json_of(row), default=str, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -212,7 +210,7 @@ class _Run:
 
 def status(target: o.Target = None, as_json: o.AsJson = False) -> None:
     """Show what is deployed to a target, the state of its pipelines, their last updates, and who deploys now."""
-    from lakelet.deploy.status import read_status
+    from lakelet.deploy.targets import read_status
 
     found = read_status(opened(target))
     if as_json:
@@ -309,8 +307,7 @@ def _request(asked: o.CommonOptions) -> UpdateRequest:
 
 def _of_failed(target: Target, pipeline: RemotePipeline) -> UpdateRequest | None:
     """What the last update left unfinished, None for nothing: the workspace has no request of its own for it."""
-    from lakelet.deploy.events import update_of
-    from lakelet.deploy.watching import UpdateRequest, events, unfinished, updates
+    from lakelet.deploy.watching import UpdateRequest, events, unfinished, update_of, updates
 
     newest = next(iter(updates(target.client, pipeline.id, 1)), None)
     if newest is None:

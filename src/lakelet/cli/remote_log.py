@@ -20,8 +20,7 @@ def remote_events(
     target: str | None, pipeline: str | None, *, update: str | None, every: bool, event_type: str | None
 ) -> tuple[str, list[dict[str, Any]]]:
     """Where the events are, in words, and the events as JSON values: of the newest update, of the one whose ID begins so, or all."""
-    from lakelet.deploy.events import json_of, update_of
-    from lakelet.deploy.watching import events, updates
+    from lakelet.deploy.watching import events, json_of, update_of, updates
 
     where = opened(target)
     chosen = where.pipeline(pipeline)
@@ -57,8 +56,7 @@ def remote_report(target: str | None, pipeline: str | None, project: Path, folde
 
 
 def _rows(where: Target, chosen: RemotePipeline) -> list[dict[str, Any]]:
-    from lakelet.deploy.events import json_of
-    from lakelet.deploy.watching import events, updates
+    from lakelet.deploy.watching import events, json_of, updates
 
     known = updates(where.client, chosen.id, REPORTED_UPDATES)
     oldest = min((one.created for one in known if one.created), default=None)

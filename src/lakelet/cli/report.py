@@ -17,8 +17,9 @@ from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_wit
 from lakelet.cli.remote_log import remote_report
 from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
+from lakelet.config.project_sources import project_above
 from lakelet.config.tool_settings import read_tool_settings
-from lakelet.config.update_config import PipelineConfig, project_above
+from lakelet.config.update_config import PipelineConfig
 from lakelet.files.paths import AnyPath
 from lakelet.update.stopping import stoppable
 

@@ -14,8 +14,8 @@ import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.cli.warm import warm
-from lakelet.config.folder_walk import is_shared, shared_error
-from lakelet.config.update_config import project_above
+from lakelet.config.project_sources import project_above
+from lakelet.config.source_files import is_shared, shared_error
 
 _NOTHING_COLLECTED = 5  # pytest's exit code
 _CODES = {0: ExitCode.COMPLETED, 1: ExitCode.FAILED, 2: ExitCode.INVALID, 3: ExitCode.FAILED, 4: ExitCode.INVALID}

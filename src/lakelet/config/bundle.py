@@ -1,14 +1,13 @@
-"""Bundle files: `databricks.yml` and what it includes, with one deployment target chosen.
+"""What a bundle means for a local run: its pipelines, its variables and other references `${…}`, with one deployment target chosen.
 
-Only what a local run needs is interpreted: included files, the target, variables, pipelines.
+Only what a local run needs is interpreted; a deployment gives the same files their meaning in `lakelet.deploy.bundle`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,32 +16,23 @@ from typing import NoReturn
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import bundle_python
-from lakelet.config.nodes import children, elements, scalar
-from lakelet.config.references import REFERENCE, References, Within, below, field_of, full_name, steps
-from lakelet.config.yaml_tree import Node, Remark, merge, read_yaml, shown_path
-
-BUNDLE_FILES = ("databricks.yml", "databricks.yaml", "bundle.yml", "bundle.yaml")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-TOP_KEYS = _words(
-    "artifacts bundle definitions environments experimental include permissions presets python resources run_as scripts sync targets"
-    " variables workspace"
+from lakelet.config.bundle_files import TARGET_KEYS, VARIABLE_KEYS, read_bundle_files, synced_paths, variables_of
+from lakelet.config.yaml_tree import (
+    REFERENCE,
+    FirstProblem,
+    Node,
+    References,
+    Remark,
+    Within,
+    below,
+    children,
+    field_of,
+    full_name,
+    scalar,
+    steps,
 )
-TARGET_KEYS = (TOP_KEYS - {"definitions", "environments", "include", "python", "scripts", "targets"}) | {
-    *("cluster_id", "compute_id", "default", "git", "mode", "variables")
-}
+
 _MODES = ("development", "production")
-VARIABLE_KEYS = frozenset({"default", "description", "lookup", "type", "value"})
-PIPELINE_KEYS = _words(
-    "allow_duplicate_names budget_policy_id cascade_on_destroy catalog channel clusters configuration continuous deployment"
-    " development dry_run edition environment event_log filters gateway_definition id ingestion_definition libraries lifecycle name"
-    " notifications parameters parent_path permissions photon restart_window root_path run_as schema serverless"
-    " serverless_compute_id storage tags target trigger usage_policy_id"
-)
 _OPEN = re.compile(r"\$\{([A-Za-z][\w.\-\[\]]*)\}")
 
 
@@ -207,140 +197,32 @@ def _refuse_circle(node: Node, path: str, circle: str) -> NoReturn:
     raise node.bad(f"${{{path}}} refers to itself", why=circle)
 
 
-_BUILT_IN = _words(
-    "bundle.target bundle.environment workspace.file_path workspace.root_path workspace.current_user.userName"
-    " workspace.current_user.short_name workspace.current_user.domain_friendly_name workspace.current_user.id"
-    " workspace.current_user.displayName"
+_BUILT_IN = frozenset(
+    (
+        *("bundle.target", "bundle.environment", "workspace.file_path", "workspace.root_path"),
+        *(f"workspace.current_user.{name}" for name in ("userName", "short_name", "domain_friendly_name", "id", "displayName")),
+    )
 )
 _WHOLE_NAME = ("userName", "displayName")
 
 
-def bundle_file(folder: Path) -> Path | None:
-    """Return the bundle file of a project folder, None when it has none.
-
-    A `bundle.yml` without a key `bundle` is a file of another tool.
-    """
-    return next((folder / name for name in BUNDLE_FILES if (folder / name).is_file() and _names_bundle(folder / name)), None)
-
-
-def synced_paths(sync: Node | None) -> list[tuple[Node, Path]]:
-    """The entries of `sync.paths`, each with the folder that it names, relative to the file it is written in."""
-    written = elements(sync.get("paths") if sync else None)
-    return [(node, Path(os.path.normpath(node.file.parent / node.text))) for node in written]
-
-
-def _names_bundle(file: Path) -> bool:
-    return not file.name.startswith("bundle.") or re.search(r"^bundle\s*:", file.read_text("utf-8", "replace"), re.MULTILINE) is not None
-
-
 def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[str, str]) -> Bundle:
-    """Read a bundle file with everything it includes and lay the deployment target over it.
+    """Read a bundle for a local run, for a deployment target, None for the default one.
 
-    `target` None means the default one. Resources that the bundle makes by Python are among those of the tree; where the package that runs
-    it is missing, they are left out. Raises CONFIG_INVALID with file and line for whatever does not fit the format, BUNDLE_PYTHON_FAILED
-    where the bundle's Python fails.
+    Resources that the bundle makes by Python are among those of the tree; where the package that runs it is missing, they are left out.
+    Raises CONFIG_INVALID with file and line for whatever does not fit the format, BUNDLE_PYTHON_FAILED where the bundle's Python fails.
     """
-    tree = _checked_top(read_yaml(file, shown=shown_path(file, cwd)))
-    for extra in included_files(tree, file.parent):
-        tree = merge(tree, _checked_top(read_yaml(extra, shown=shown_path(extra, cwd))))
-    targets = tree.get("targets") or tree.get("environments")
-    choices = targets.entries("targets") if targets else {}
-    chosen = choose_target(tree, choices, target)
-    if chosen is not None:
-        choices[chosen].refuse_unknown(TARGET_KEYS, f"the target {chosen!r}")
-        tree = _with_target(tree, choices[chosen])
-    tree = with_overrides_file(tree, file.parent, chosen, cwd)
-    for name, variable in (tree.get("variables") or replace(tree, value={})).entries("variables").items():
+    files = read_bundle_files(file, target, cwd=cwd, problems=FirstProblem())
+    if files.settings is not None:
+        files.settings.refuse_unknown(TARGET_KEYS, f"the target {files.target!r}")
+    for name, variable in (files.tree.get("variables") or replace(files.tree, value={})).entries("variables").items():
         variable.refuse_unknown(VARIABLE_KEYS, f"the variable {name!r}")
-    read = Bundle(file.parent, tree, chosen, environ, choices[chosen] if chosen is not None else None)
-    return _with_python(read, cwd) if tree.get("python") or tree.get("experimental") else read
-
-
-def variables_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The values that an environment gives to variables of a bundle."""
-    return {name: value for key, value in environ.items() if (name := key.removeprefix("BUNDLE_VAR_")) != key}
-
-
-def _with_python(read: Bundle, cwd: Path) -> Bundle:
-    section = bundle_python.python_section(read.tree)
-    if section is None:
-        return read
-    given = variables_of(read.environ)
-    try:
-        tree, remarks = bundle_python.with_python(section, read.tree, read.root, read.target, given=given, cwd=cwd)
-    except LakeletError as missing:
-        if missing.code != bundle_python.MISSING:
-            raise
-        return replace(read, without_python=missing)
-    return replace(read, tree=tree, remarks=remarks)
-
-
-def _checked_top(tree: Node) -> Node:
-    tree.refuse_unknown(known_top_keys(tree), "a bundle file")
-    return tree
-
-
-def known_top_keys(tree: Node) -> frozenset[str]:
-    """The keys that a bundle file may have: those of the format, and the custom ones that people keep YAML anchors in."""
-    if set(tree.entries("a bundle file")) <= TOP_KEYS:
-        return TOP_KEYS
-    blocks = re.split(r"^(?=[^\s#])", tree.file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return TOP_KEYS | {block.split(":", 1)[0].strip("'\" ") for block in blocks if re.search(r"[:\-]\s+&\w", block)}
-
-
-def included_files(tree: Node, root: Path) -> Iterator[Path]:
-    """The files that `include` of a bundle file names, in order. Raises CONFIG_INVALID for one that does not exist."""
-    include = tree.get("include")
-    for entry in include.items("include") if include else []:
-        pattern = entry.text
-        hits = sorted(root.glob(pattern)) if pattern and not pattern.startswith("/") else []
-        if not hits and not any(c in pattern for c in "*?["):
-            raise entry.bad(f"the included file {pattern!r} does not exist", nearest=nearest_names(pattern, _names_beside(root / pattern)))
-        yield from (hit for hit in hits if hit.suffix in (".yml", ".yaml", ".json") and hit.name not in BUNDLE_FILES)
-
-
-def _names_beside(path: Path) -> list[str]:
-    return [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-
-
-def choose_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) -> str | None:
-    """The target that is wanted, else the default one, else the first; None for a bundle without. Raises CONFIG_INVALID."""
-    if wanted is not None and wanted not in choices:
-        known = ", ".join(choices) or "none"
-        raise tree.bad(f"there is no deployment target {wanted!r}", nearest=nearest_names(wanted, choices), todo=f"Known targets: {known}")
-    if wanted is not None or not choices:
-        return wanted
-    marked = [name for name, node in choices.items() if (default := node.get("default")) and default.value is True]
-    if len(marked) > 1:
-        raise choices[marked[1]].bad(f"several targets are marked as default: {', '.join(marked)}")
-    return marked[0] if marked else next(iter(choices))
-
-
-def _with_target(tree: Node, target: Node) -> Node:
-    over = {key: target.value[key] for key in ("bundle", "resources", "workspace") if target.get(key)}
-    merged = merge(tree, replace(target, value=over))
-    values = target.get("variables")
-    return set_variables(merged, values.entries("variables") if values else {})
-
-
-def set_variables(tree: Node, values: Mapping[str, Node]) -> Node:
-    """Give variables their `value`; a target writes either the value itself or a mapping with `default`."""
-    declared = tree.get("variables")
-    variables = dict(declared.entries("variables")) if declared else {}
-    for name, node in values.items():
-        if name not in variables:
-            raise node.bad(f"the variable {name!r} is not declared", nearest=nearest_names(name, variables))
-        known = variables[name].value or {}
-        is_definition = isinstance(node.value, dict) and node.value and set(node.value) <= VARIABLE_KEYS
-        variables[name] = replace(variables[name], value={**known, **(node.value if is_definition else {"value": node})})
-    return replace(tree, value={**tree.value, "variables": replace(tree, value=variables)})
-
-
-def with_overrides_file(tree: Node, root: Path, target: str | None, cwd: Path) -> Node:
-    """Apply `.databricks/bundle/<target>/variable-overrides.json`, the file for values of one user."""
-    path = root / ".databricks" / "bundle" / (target or "default") / "variable-overrides.json"
-    if not path.is_file():
-        return tree
-    values = read_yaml(path, shown=shown_path(path, cwd)).entries("variable overrides")
-    plain = {k: replace(v, text=v.text if isinstance(v.value, str) else json.dumps(v.value, default=str)) for k, v in values.items()}
-    return set_variables(tree, plain)
+    missing = None
+    if files.tree.get("python") or files.tree.get("experimental"):
+        try:
+            files = files.with_python(variables_of(environ))
+        except LakeletError as error:
+            if error.code != bundle_python.MISSING:
+                raise
+            missing = error
+    return Bundle(files.root, files.tree, files.target, environ, files.settings, files.remarks, missing)

@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config.nodes import children, scalar
-from lakelet.config.references import References, below, steps
-from lakelet.config.yaml_tree import Node, Remark, shown_path
+from lakelet.config.yaml_tree import Node, References, Remark, below, children, scalar, shown_path, steps
 
 LOAD, CHANGE = "load_resources", "apply_mutators"
 

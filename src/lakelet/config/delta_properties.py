@@ -94,13 +94,13 @@ def _json(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Known:
-    """One property of Delta. `read`: refuses a value that it cannot have. `hosted`: values that only Databricks takes, and why
+class _KnownDeltaProperty:
+    """One property of Delta. `read`: refuses a value that it cannot have. `databricks_only`: values that only Databricks takes, and why
     they change nothing here; they are not stored. `fixed`: why it cannot be declared."""
 
     name: str
     read: Callable[[str], object] = _boolean
-    hosted: Mapping[str, str] | None = None
+    databricks_only: Mapping[str, str] | None = None
     fixed: str | None = None
 
 
@@ -123,30 +123,30 @@ _NOT_WRITTEN = {
 }
 _SIZED = "a table is compacted as with true, or not"
 _ALL = (
-    *(_Known(f"delta.{name}") for name in _SWITCHES.split()),
-    *(_Known(f"delta.{name}", seconds) for name in _TIMES.split()),
-    _Known("delta.autoOptimize.autoCompact", hosted={"auto": _SIZED, "legacy": _SIZED}),
-    _Known("delta.isolationLevel", _serializable, {"WriteSerializable": "one writer at a time writes a table of a pipeline"}),
-    _Known("delta.checkpointInterval", _integer(1)),
-    _Known("delta.checkpointPolicy", _one_of("classic", "v2")),
-    _Known("delta.columnMapping.mode", _one_of("none", "name", "id", any_case=True)),
-    _Known("delta.columnMapping.maxColumnId", _anything, fixed=_BY_DELTA),
-    _Known("delta.coordinatedCommits.commitCoordinator-preview", _anything),
-    _Known("delta.coordinatedCommits.commitCoordinatorConf-preview", _json),
-    _Known("delta.coordinatedCommits.tableConf-preview", _json),
-    _Known("delta.dataSkippingNumIndexedCols", _integer(-1)),
-    _Known("delta.dataSkippingStatsColumns", _columns),
-    _Known("delta.dataSkippingStringPrefixLength", _integer(0)),
-    _Known("delta.inCommitTimestampEnablementTimestamp", _integer(bits=64)),
-    _Known("delta.inCommitTimestampEnablementVersion", _integer(bits=64)),
-    _Known("delta.minReaderVersion", _integer(1, 3)),
-    _Known("delta.minWriterVersion", _integer(1, 7)),
-    _Known("delta.parquet.format.version", _one_of("1.0.0", "2.12.0")),
-    _Known("delta.randomPrefixLength", _integer(1)),
-    _Known("delta.redirectReaderWriter-preview", _anything),
-    _Known("delta.redirectWriterOnly-preview", _anything),
-    _Known("delta.requireCheckpointProtectionBeforeVersion", _integer(0, bits=64)),
-    _Known("delta.universalFormat.enabledFormats", _formats, _NOT_WRITTEN),
+    *(_KnownDeltaProperty(f"delta.{name}") for name in _SWITCHES.split()),
+    *(_KnownDeltaProperty(f"delta.{name}", seconds) for name in _TIMES.split()),
+    _KnownDeltaProperty("delta.autoOptimize.autoCompact", databricks_only={"auto": _SIZED, "legacy": _SIZED}),
+    _KnownDeltaProperty("delta.isolationLevel", _serializable, {"WriteSerializable": "one writer at a time writes a table of a pipeline"}),
+    _KnownDeltaProperty("delta.checkpointInterval", _integer(1)),
+    _KnownDeltaProperty("delta.checkpointPolicy", _one_of("classic", "v2")),
+    _KnownDeltaProperty("delta.columnMapping.mode", _one_of("none", "name", "id", any_case=True)),
+    _KnownDeltaProperty("delta.columnMapping.maxColumnId", _anything, fixed=_BY_DELTA),
+    _KnownDeltaProperty("delta.coordinatedCommits.commitCoordinator-preview", _anything),
+    _KnownDeltaProperty("delta.coordinatedCommits.commitCoordinatorConf-preview", _json),
+    _KnownDeltaProperty("delta.coordinatedCommits.tableConf-preview", _json),
+    _KnownDeltaProperty("delta.dataSkippingNumIndexedCols", _integer(-1)),
+    _KnownDeltaProperty("delta.dataSkippingStatsColumns", _columns),
+    _KnownDeltaProperty("delta.dataSkippingStringPrefixLength", _integer(0)),
+    _KnownDeltaProperty("delta.inCommitTimestampEnablementTimestamp", _integer(bits=64)),
+    _KnownDeltaProperty("delta.inCommitTimestampEnablementVersion", _integer(bits=64)),
+    _KnownDeltaProperty("delta.minReaderVersion", _integer(1, 3)),
+    _KnownDeltaProperty("delta.minWriterVersion", _integer(1, 7)),
+    _KnownDeltaProperty("delta.parquet.format.version", _one_of("1.0.0", "2.12.0")),
+    _KnownDeltaProperty("delta.randomPrefixLength", _integer(1)),
+    _KnownDeltaProperty("delta.redirectReaderWriter-preview", _anything),
+    _KnownDeltaProperty("delta.redirectWriterOnly-preview", _anything),
+    _KnownDeltaProperty("delta.requireCheckpointProtectionBeforeVersion", _integer(0, bits=64)),
+    _KnownDeltaProperty("delta.universalFormat.enabledFormats", _formats, _NOT_WRITTEN),
 )
 KNOWN = {known.name.lower(): known for known in _ALL}
 """The properties of Delta, by their names in lower case."""
@@ -257,7 +257,7 @@ def _remark(key: str, value: str, any_name: bool) -> Iterator[PropertyRemark]:
         yield PropertyRemark(f"{key} has no effect here: {text}") if any_name else PropertyRemark(text, "PROPERTY_UNKNOWN", near)
 
 
-def _of_value(key: str, value: str, known: _Known) -> Iterator[PropertyRemark]:
+def _of_value(key: str, value: str, known: _KnownDeltaProperty) -> Iterator[PropertyRemark]:
     if known.fixed is not None:
         yield PropertyRemark(f"{key} cannot be declared: {known.fixed}", "PROPERTY_INVALID")
         return
@@ -271,9 +271,9 @@ def _of_value(key: str, value: str, known: _Known) -> Iterator[PropertyRemark]:
         yield PropertyRemark(f"{key} is {value!r}: {problem}", "PROPERTY_INVALID")
 
 
-def _hosted_value(known: _Known, value: str) -> str | None:
+def _hosted_value(known: _KnownDeltaProperty, value: str) -> str | None:
     """Why a value that Databricks takes has no effect here; None for a value of Delta's own, or of nobody's."""
-    return next((why for word, why in (known.hosted or {}).items() if word.lower() == value.strip().lower()), None)
+    return next((why for word, why in (known.databricks_only or {}).items() if word.lower() == value.strip().lower()), None)
 
 
 def _retention(properties: Mapping[str, str]) -> Iterator[PropertyRemark]:

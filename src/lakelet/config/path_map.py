@@ -1,19 +1,22 @@
-"""Paths of user code as paths of this machine: `--map FROM=TO`. No Spark.
+"""Paths of user code as paths of this machine: `--map FROM=TO`, and paths of a workspace that mean files of the repository. No Spark.
 
 Code for Databricks names its files in several spellings: `/Volumes/…`, `dbfs:/…` (which is `/dbfs/…` for Python's own functions),
 `/mnt/…`, `s3a://bucket/…`. A map says what replaces a prefix; one map serves all spellings.
+
+On Databricks the files of a repository lie below a folder of the workspace: a Git folder (`/Repos/…`, `/Workspace/Repos/…`), a user's
+folder, or `files` of a deployed bundle. Code names them by the whole path: `/Workspace/Users/jo/shop/conf/a.json` is `conf/a.json` of the
+project `shop`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config.workspace_paths import in_repository, is_of_workspace
 from lakelet.files.remote import scheme_of
 
 HOSTED_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "Repos", "dbfs"})
@@ -247,8 +250,13 @@ def is_hosted(path: str) -> bool:
     return _parsed(path).hosted
 
 
+def needs_map(path: str) -> bool:
+    """Whether a path means nothing on this machine without `--map`: one of Databricks, or of an object store."""
+    return is_hosted(path) or scheme_of(path) in CLOUD_SCHEMES
+
+
 def found_here(path: str, *, writing: bool = False) -> str | None:
-    """A hosted path that exists on this machine after all, as this machine names it; else None. To be written, its folder must exist."""
+    """A path of Databricks that this machine has after all, as this machine names it; else None. To be written, its folder must exist."""
     parsed = _parsed(path)
     if not parsed.hosted:
         return None
@@ -324,3 +332,48 @@ def python_path_hint(error: BaseException) -> str | None:
         f"Say where it lies: {flag_for(name)}. That counts for Spark, dbutils, and for what Python opens or lists (open, pathlib, os.path, "
         f"pandas); libraries that open files without Python see this machine as it is"
     )
+
+
+WORKSPACE_ROOTS = ("/Workspace", "/Repos")
+"""Folders of the machine, on Databricks, in which paths of a workspace lie."""
+_OLD_WORKSPACE_ROOTS = ("/Users/", "/Shared/")
+_DEPLOYED_FILES = "files"
+
+
+def is_of_workspace(path: str) -> bool:
+    """Whether a path lies in a workspace."""
+    return path.removeprefix("file:").startswith(tuple(f"{root}/" for root in WORKSPACE_ROOTS))
+
+
+def by_tail(path: str, roots: Sequence[Path]) -> Iterator[Path]:
+    """Where a path of the workspace may lie below `roots`, the longest tail first."""
+    parts = [part for part in path.removeprefix("file:").split("/") if part]
+    for at in range(len(parts)):
+        for root in roots:
+            yield root.joinpath(*parts[at:])
+            if root.name == parts[at]:
+                yield root.joinpath(*parts[at + 1 :])
+
+
+def in_workspace(path: str) -> str:
+    """The path of a library as a path of the workspace: `/Users/…` was the spelling before `/Workspace/Users/…`."""
+    return f"/Workspace{path}" if path.startswith(_OLD_WORKSPACE_ROOTS) else path
+
+
+def in_repository(path: str, roots: Sequence[Path], suffixes: Sequence[str] = ("",)) -> Path | None:
+    """The file or folder of the repository that a path of the workspace means; None if there is none.
+
+    The last part alone does not say which file is meant, except below the root of the repository or of a deployment.
+    `suffixes`: what may stand behind the path here; notebooks have none in a workspace.
+    """
+    parts = [part for part in path.removeprefix("file:").split("/") if part]
+    if not is_of_workspace(path) or ".." in parts:
+        return None
+    for at in range(1, len(parts)):
+        for root in roots:
+            below_root = parts[at - 1] in (root.name, _DEPLOYED_FILES)
+            whole = root.joinpath(*parts[at:])
+            found = next((one for suffix in suffixes if (one := whole.with_name(whole.name + suffix)).exists()), None)
+            if found is not None and (below_root or at < len(parts) - 1):
+                return found
+    return next((root for root in roots if parts[-1] == root.name), None)

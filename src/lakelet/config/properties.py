@@ -68,7 +68,7 @@ def duration(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownSetting:
     """`read`: refuses a value that it cannot have. `where`: "table", "pipeline" or both. `idle`: why it does nothing here."""
 
     name: str
@@ -77,29 +77,31 @@ class _Known:
     idle: str | None = None
 
 
-_PLACES = {"table": "a table's properties", "pipeline": "the pipeline's configuration"}
-_ALL = (
-    _Known(RESET_ALLOWED, switch, "table"),
-    _Known(TRIGGER_INTERVAL, interval),
-    _Known(TRIGGER, idle="there is no real-time mode, rows are written batch by batch"),
-    _Known(FLOW_RETRIES, whole),
-    _Known(SPARK_FLOW_RETRIES, whole),
-    _Known(UPDATE_RETRIES, whole, "pipeline"),
-    _Known(MIN_PAUSE, duration, "pipeline"),
-    _Known(MAX_PAUSE, duration, "pipeline"),
-    _Known(MAX_FLOWS, whole, "pipeline"),
-    _Known(TOMBSTONES, whole),
-    _Known(DROP_INACTIVE, switch, "pipeline"),
-    _Known(MANAGED, switch, "table"),
-    _Known(Z_ORDER, where="table"),
-    _Known("pipelines.channel", idle="there is one engine, the version of Lakelet that is installed"),
-    _Known("pipelines.externalMetadata.enabled", idle="columns are changed by the pipeline's own code only"),
-    _Known("pipelines.enableTrackHistory", idle="type 2 change tables need no switch"),
-    _Known("pipelines.externalSink.enabled", idle="sinks need no switch"),
-    _Known("pipelines.tableManagedByMultiplePipelinesCheck.enabled", idle="a table belongs to the pipeline whose storage it lies in"),
-    _Known("pipelines.metrics.flowTimeReporter.enabled", idle="the event log has the times of all flows"),
+_SECTIONS = {"table": "a table's properties", "pipeline": "the pipeline's configuration"}
+_KNOWN_SETTINGS = (
+    _KnownSetting(RESET_ALLOWED, switch, "table"),
+    _KnownSetting(TRIGGER_INTERVAL, interval),
+    _KnownSetting(TRIGGER, idle="there is no real-time mode, rows are written batch by batch"),
+    _KnownSetting(FLOW_RETRIES, whole),
+    _KnownSetting(SPARK_FLOW_RETRIES, whole),
+    _KnownSetting(UPDATE_RETRIES, whole, "pipeline"),
+    _KnownSetting(MIN_PAUSE, duration, "pipeline"),
+    _KnownSetting(MAX_PAUSE, duration, "pipeline"),
+    _KnownSetting(MAX_FLOWS, whole, "pipeline"),
+    _KnownSetting(TOMBSTONES, whole),
+    _KnownSetting(DROP_INACTIVE, switch, "pipeline"),
+    _KnownSetting(MANAGED, switch, "table"),
+    _KnownSetting(Z_ORDER, where="table"),
+    _KnownSetting("pipelines.channel", idle="there is one engine, the version of Lakelet that is installed"),
+    _KnownSetting("pipelines.externalMetadata.enabled", idle="columns are changed by the pipeline's own code only"),
+    _KnownSetting("pipelines.enableTrackHistory", idle="type 2 change tables need no switch"),
+    _KnownSetting("pipelines.externalSink.enabled", idle="sinks need no switch"),
+    _KnownSetting(
+        "pipelines.tableManagedByMultiplePipelinesCheck.enabled", idle="a table belongs to the pipeline whose storage it lies in"
+    ),
+    _KnownSetting("pipelines.metrics.flowTimeReporter.enabled", idle="the event log has the times of all flows"),
 )
-_BY_LOWER = {known.name.lower(): known for known in _ALL}
+_BY_LOWER = {known.name.lower(): known for known in _KNOWN_SETTINGS}
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def examine(settings: Mapping[str, str], *, of: str, development: bool = False) 
         known = _BY_LOWER.get(key.lower())
         if known is None:
             if key.lower().startswith(_PREFIX):
-                near = "".join(nearest_names(key, [k.name for k in _ALL], limit=1))
+                near = "".join(nearest_names(key, [k.name for k in _KNOWN_SETTINGS], limit=1))
                 yield SettingFinding(f"{key} has no effect here: no such setting is known" + (f"; did you mean {near}?" if near else ""))
             continue
         try:
@@ -129,7 +131,7 @@ def examine(settings: Mapping[str, str], *, of: str, development: bool = False) 
             continue
         idle = known.idle
         if of not in known.where.split():
-            idle = f"it belongs into {_PLACES[known.where]}"
+            idle = f"it belongs into {_SECTIONS[known.where]}"
         elif development and known.name in (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES) and whole(value):
             idle = "in development mode nothing is tried again"
         if idle:

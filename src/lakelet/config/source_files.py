@@ -1,7 +1,10 @@
-"""Finding pipeline source files: library entries of a bundle, files, folders and globs.
+"""Finding pipeline source files: files, folders and globs; which folders a search enters, and how far it goes.
 
 A file named outright is always taken. A folder is searched for files that speak the pipeline language, and for those that call functions
 of such files, or register functions of SQL, while they load; a glob takes every source file.
+
+A search stays in its project: it does not enter folders that are projects of their own, nor hidden or generated ones, and follows no
+symbolic link to a folder. What cannot be read, or vanishes meanwhile, is left out.
 """
 
 from __future__ import annotations
@@ -10,20 +13,115 @@ import ast
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from lakelet.config.folder_walk import FolderWalk, is_generated
+from lakelet.base.errors import LakeletError
+from lakelet.config.bundle_files import BUNDLE_FILES, bundle_file
+from lakelet.config.spark_pipeline_file import SPARK_FILES, spark_file
+
+MOST_FILES = 20_000
+"""How many files are searched in a folder that no project file marks."""
+
+_GENERATED = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "spark-warehouse"})
+_PREVIEW = "pipeline.yml"
+_SETTINGS = "pyproject.toml"
+
+
+@dataclass
+class FolderWalk:
+    """One search.
+
+    Attributes:
+        folder: where it begins.
+        generated: whether folders that tools write are entered too.
+        deep: whether folders below are entered at all; None: where the folder is no shared one, or marked as a project.
+        most: the number of files after which it stops with NO_SOURCES; None for no limit.
+        projects: the project files of folders that were not entered, in order.
+    """
+
+    folder: Path
+    generated: bool = False
+    deep: bool | None = None
+    most: int | None = None
+    projects: list[Path] = field(default_factory=list)
+
+    def files(self, suffixes: Sequence[str]) -> Iterator[Path]:
+        """The files with these suffixes, folder by folder."""
+        seen = 0
+        for folder, below, names in os.walk(self.folder):
+            seen += len(names) + len(below)
+            if self.most is not None and seen > self.most:
+                raise self._too_large()
+            here = Path(folder)
+            project = project_file_in(here, names)
+            if here == self.folder:
+                self.deep = not is_shared(here) or project is not None if self.deep is None else self.deep
+            elif project is not None:
+                self.projects.append(project)
+                below.clear()
+                continue
+            below[:] = sorted(name for name in below if self.deep and self._is_entered(name))
+            kept = [name for name in sorted(names) if name.endswith(tuple(suffixes)) and not name.startswith(".")]
+            yield from (path for name in kept if (path := here / name).is_file())
+
+    def _is_entered(self, name: str) -> bool:
+        return not name.startswith(".") and (self.generated or name not in _GENERATED)
+
+    def _too_large(self) -> LakeletError:
+        what = f"{self.folder} is not a project, and too large to search: it holds more than {self.most} files"
+        return LakeletError("NO_SOURCES", what, todo=begin_a_project())
+
+
+def is_generated(name: str) -> bool:
+    """Whether tools write the folders of this name."""
+    return name in _GENERATED
+
+
+def begin_a_project() -> str:
+    """What to do in a folder that is no project."""
+    return "Go to the folder of a project, name its folder or source files behind the command, or begin a project: lakelet new project NAME"
+
+
+def project_file_in(folder: Path, names: Sequence[str]) -> Path | None:
+    """The project file of a folder that holds files of these names; None where it is no project."""
+    known = set(names)
+    if known & {*BUNDLE_FILES, *SPARK_FILES, _PREVIEW}:
+        return bundle_file(folder) or spark_file(folder)
+    return folder / _SETTINGS if _SETTINGS in known and has_settings(folder) else None
+
+
+def has_settings(folder: Path) -> bool:
+    """Whether the pyproject.toml of a folder has settings of Lakelet."""
+    try:
+        return "[tool.lakelet" in (folder / _SETTINGS).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def shared_error(folder: Path) -> LakeletError:
+    """The error for a command that would take a folder of many purposes for a project."""
+    why = "Such a folder holds many things, so the folders below it were not searched."
+    return LakeletError("NO_SOURCES", f"{folder} is not a project", why=why, todo=begin_a_project())
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether the folder holds the files of many purposes: the root, the home folder, those above it, the temporary folder."""
+    home, temporary = Path.home().resolve(), Path(tempfile.gettempdir()).resolve()
+    return folder.resolve() in {home, *home.parents, temporary, Path("/tmp"), Path("/var/tmp")}
+
 
 SUFFIXES = (".py", ".sql", ".ipynb")
 
-_PYTHON = re.compile(
+_PYTHON_DECLARES = re.compile(
     r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+(pyspark|databricks)\s+import\s+.*\bpipelines\b"
     r"|(import|from)\s+(pyspark|databricks)\.pipelines\b"
     r"|@(dlt|dp)\.\w)",  # the import may stand in a notebook that is named by %run
     re.MULTILINE,
 )
-_SQL = re.compile(
+_SQL_DECLARES = re.compile(
     r"\bCREATE\s+(OR\s+(REFRESH|REPLACE)\s+)?(PRIVATE\s+|TEMPORARY\s+|TEMP\s+)?"
     r"(STREAMING\s+(LIVE\s+)?(TABLE|VIEW)|MATERIALIZED\s+VIEW|(INCREMENTAL\s+)?LIVE\s+(TABLE|VIEW)|FLOW|VIEW)\b"
     r"|\b(APPLY\s+CHANGES|AUTO\s+CDC)\s+(ONCE\s+)?INTO\b",
@@ -40,9 +138,9 @@ def speaks_pipeline(file: Path) -> bool:
         return False
     if file.suffix == ".ipynb":
         text = text.replace("\\n", "\n").replace('"', "\n")
-        return bool(_PYTHON.search(text) or _SQL.search(text))
+        return bool(_PYTHON_DECLARES.search(text) or _SQL_DECLARES.search(text))
     python = file.suffix == ".py" and not text.lstrip("\ufeff \n").startswith(_SQL_NOTEBOOK)
-    return bool((_PYTHON if python else _SQL).search(text))
+    return bool((_PYTHON_DECLARES if python else _SQL_DECLARES).search(text))
 
 
 def in_folder(folder: Path, walk: FolderWalk | None = None) -> list[Path]:
@@ -50,7 +148,7 @@ def in_folder(folder: Path, walk: FolderWalk | None = None) -> list[Path]:
     files = all_in_folder(folder, walk)
     speaking = {file for file in files if speaks_pipeline(file)}
     modules = {name for file in speaking for name in _module_names(file.relative_to(folder))}
-    return [file for file in files if file in speaking or (file.suffix == ".py" and _serves(file, modules))]
+    return [file for file in files if file in speaking or (file.suffix == ".py" and _calls_declarations(file, modules))]
 
 
 def all_in_folder(folder: Path, walk: FolderWalk | None = None) -> list[Path]:
@@ -64,7 +162,7 @@ def _module_names(file: Path) -> set[str]:
     return {".".join(parts[i:]) for i in range(len(parts))}
 
 
-def _serves(file: Path, modules: set[str]) -> bool:
+def _calls_declarations(file: Path, modules: set[str]) -> bool:
     """Whether the file calls, while it loads, something it imported from one of `modules`, or `dlt`, or registers a function of SQL.
 
     Factories declare datasets in the first way, files that use `dlt` without an import (decision 59) in the second;

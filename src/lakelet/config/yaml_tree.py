@@ -1,16 +1,20 @@
-"""YAML as a tree that remembers where each value was written.
+"""YAML as a tree that remembers where each value was written: reading it, small steps on it, its references, and mistakes that are found.
 
-Relative paths stay relative to the file they are written in, so every node carries its file.
+Relative paths stay relative to the file they are written in, so every node carries its file. References are `${…}`, such as
+`${var.catalog}`; what one means is said by who reads the bundle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.errors import DefinitionErrors, LakeletError, Location, nearest_names
 
 if TYPE_CHECKING:
     import yaml
@@ -132,6 +136,220 @@ def merge(base: Node, over: Node) -> Node:
     return base if over.value is None else over
 
 
+def names_beside(path: Path) -> list[str]:
+    """The names in the folder of a path, which may not be there: one of them is near to a misspelled one."""
+    return [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+
+
 def shown_path(path: Path, cwd: Path) -> str:
     """The path as a user in `cwd` would name it: relative when it lies below, else absolute."""
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+
+def scalar(value: Any, like: Node) -> Node:
+    """A single value that is written where another node is."""
+    return replace(like, value=value, text=str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def mapping(value: Mapping[str, Node], like: Node) -> Node:
+    """A mapping that is written where another node is."""
+    return replace(like, value=dict(value), text="")
+
+
+def children(node: Node | None) -> Mapping[str, Node]:
+    """The entries of a mapping; nothing for any other value."""
+    return node.value if node is not None and isinstance(node.value, dict) else {}
+
+
+def elements(node: Node | None) -> list[Node]:
+    """The items of a list; nothing for any other value."""
+    return node.value if node is not None and isinstance(node.value, list) else []
+
+
+def with_entries(node: Node, **entries: Node) -> Node:
+    """The mapping with these entries instead of its own."""
+    return replace(node, value={**children(node), **entries})
+
+
+def without(node: Node, *keys: str) -> Node:
+    """The mapping without these keys."""
+    return replace(node, value={key: child for key, child in children(node).items() if key not in keys})
+
+
+def changed(node: Node, keys: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
+    """The tree with the value below the keys changed; `*` stands for each item of a list. Unchanged where there is none."""
+    if not keys:
+        return node if node.value is None else change(node)
+    first, *rest = keys
+    if first == "*":
+        return replace(node, value=[changed(item, tuple(rest), change) for item in node.value]) if isinstance(node.value, list) else node
+    child = children(node).get(first)
+    if child is None:
+        return node
+    after = changed(child, tuple(rest), change)
+    return node if after is child else with_entries(node, **{first: after})
+
+
+def found(node: Node, keys: tuple[str, ...]) -> Iterator[Node]:
+    """The values below the keys; `*` stands for each item of a list."""
+    if not keys:
+        if node.value is not None:
+            yield node
+        return
+    first, *rest = keys
+    below = elements(node) if first == "*" else [child] if (child := children(node).get(first)) is not None else []
+    for one in below:
+        yield from found(one, tuple(rest))
+
+
+def plain(node: Node) -> Any:
+    """The tree as JSON values, without what is null. A date is the text that was written."""
+    if isinstance(node.value, dict):
+        return {key: plain(child) for key, child in node.value.items() if child.value is not None}
+    if isinstance(node.value, list):
+        return [plain(item) for item in node.value if item.value is not None]
+    return node.value if isinstance(node.value, (str, bool, int, float)) else node.text
+
+
+class Problems:
+    """The errors found so far, each once, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, Location | None], LakeletError] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, error: LakeletError) -> None:
+        """Keep an error, or each of several that come as one."""
+        for one in error.errors if isinstance(error, DefinitionErrors) else (error,):
+            self._found.setdefault((one.code, one.what, one.where), one)
+
+    def bad(self, node: Node, what: str, *, code: str = "CONFIG_INVALID", nearest: Sequence[str] = (), **more: Any) -> None:
+        """Keep an error that points at a node."""
+        self.add(LakeletError(code, what, where=node.where, nearest=nearest, **more))
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep the error that the body raises, and go on after the body."""
+        try:
+            yield
+        except LakeletError as error:
+            self.add(error)
+
+    def error(self) -> DefinitionErrors:
+        """All of them as one error, in the order of files and lines."""
+        return DefinitionErrors(sorted(self._found.values(), key=lambda e: (e.where.file, e.where.line) if e.where else ("", 0)))
+
+    def raise_all(self) -> None:
+        """Raise DefinitionErrors if there is any."""
+        if self._found:
+            raise self.error()
+
+
+class FirstProblem(Problems):
+    """Raises the first error at once, for who needs the whole to be right."""
+
+    def add(self, error: LakeletError) -> None:
+        raise error
+
+
+REFERENCE = re.compile(r"\$\{([A-Za-z][\w-]*(?:\.[\w-]+|\[\d+\])+)\}")
+_STEP = re.compile(r"[^.\[\]]+")
+_IN_WORKSPACE = re.compile(r"/Workspace/?(?=\$\{workspace\.(file|root|resource|state)_path\})")  # those paths begin with it by themselves
+_MOST_NESTED = 50  # more references within one another are a circle
+
+Within = tuple[str, ...]
+"""The references whose values are being filled in, the outermost first."""
+
+
+class References:
+    """Fills in the references of one bundle.
+
+    Args:
+        meaning: the node that a reference stands for, whose own references are open; None: the reference stays as it is written. The second
+            argument is the node with the reference.
+        circular: is called with a node with a reference that leads to itself, the reference, and the way there. It stays as it is written.
+    """
+
+    def __init__(self, meaning: Callable[[str, Node], Node | None], circular: Callable[[Node, str, str], None]) -> None:
+        self._meaning, self._circular = meaning, circular
+        self._ready: dict[str, Node] = {}
+
+    def filled(self, node: Node, within: Within = ()) -> Node:
+        """The tree with each reference replaced by what it stands for. One that is a whole text keeps the type of what it stands for."""
+        if isinstance(node.value, dict):
+            return replace(node, value={key: self.filled(child, within) for key, child in node.value.items()})
+        if isinstance(node.value, list):
+            return replace(node, value=[self.filled(item, within) for item in node.value])
+        if not isinstance(node.value, str) or "${" not in node.value:
+            return node
+        return self._filled_text(scalar(_IN_WORKSPACE.sub("", node.value), node), within)
+
+    def _filled_text(self, node: Node, within: Within) -> Node:
+        for _ in range(_MOST_NESTED):  # a reference may stand in the name of another one: ${var.${bundle.target}_catalog}
+            text = node.value
+            whole = REFERENCE.fullmatch(text)
+            if whole:
+                value = self._value(whole.group(1), node, within)
+                if value is None:
+                    return node
+                single = not isinstance(value.value, (dict, list))
+                return replace(value, where=node.where, file=node.file) if single else replace(value, where=node.where)
+            after = REFERENCE.sub(lambda match, node=node: self._text(match, node, within), text)  # type: ignore[misc]
+            if after == text:
+                return node
+            node = scalar(after, node)
+        return node
+
+    def _text(self, match: re.Match[str], node: Node, within: Within) -> str:
+        value = self._value(match.group(1), node, within)
+        if value is None:
+            return match.group()
+        return json.dumps(plain(value)) if isinstance(value.value, (dict, list)) else value.text
+
+    def _value(self, path: str, node: Node, within: Within) -> Node | None:
+        """The value of a reference, with its own references filled in."""
+        if path in self._ready:
+            return self._ready[path]
+        if path in within:
+            self._circular(node, path, " → ".join([*within[within.index(path) :], path]))
+            return None
+        found = self._meaning(path, node)
+        if found is None:
+            return None
+        self._ready[path] = filled = self.filled(found, (*within, path))
+        return filled
+
+
+def steps(path: str) -> list[str]:
+    """The parts of a reference: `var.tables[0].name` has four."""
+    return _STEP.findall(path)
+
+
+def below(node: Node | None, path: Sequence[str]) -> Node | None:
+    """The value at a path of keys and indexes; None where there is none, or it is null."""
+    for step in path:
+        if node is None:
+            return None
+        items = elements(node)
+        node = children(node).get(step) if not items else items[int(step)] if step.isdigit() and int(step) < len(items) else None
+    return None if node is None or node.value is None else node
+
+
+def field_of(resource: Node, kind: str, path: Sequence[str]) -> Node | None:
+    """A field of a resource as a reference names it; None where it is not known before the resource is made.
+
+    Known are the fields that are written, and the `volume_path` of a volume, which its names give.
+    """
+    if kind == "volumes" and list(path) == ["volume_path"]:
+        names = [below(resource, [key]) for key in ("catalog_name", "schema_name", "name")]
+        return None if None in names else scalar("/Volumes/" + "/".join(name.text for name in names if name), resource)
+    return below(resource, path)
+
+
+def full_name(resource: Node, kind: str) -> Node | None:
+    """The `id` of a schema or volume: its full name. None for other kinds."""
+    keys = {"schemas": ("catalog_name", "name"), "volumes": ("catalog_name", "schema_name", "name")}.get(kind, ())
+    names = [below(resource, [key]) for key in keys]
+    return None if None in names or not names else scalar(".".join(name.text for name in names if name), resource)

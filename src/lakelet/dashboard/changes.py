@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lakelet.base.text import counted, listed
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum, counted, listed
 from lakelet.storage.eventlog.states import FlowState
 from lakelet.storage.eventlog.summaries import Definition, FlowRun, History, UpdateRun
 

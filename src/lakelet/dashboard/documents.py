@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from lakelet.base.version import VERSION
+from lakelet.base import VERSION
 from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_views, readers
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.source_text import SourceTexts

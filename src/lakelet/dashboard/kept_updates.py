@@ -13,8 +13,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
-from lakelet.base.version import VERSION
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.summaries import History, UpdateRun

@@ -11,18 +11,25 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.text import counted
-from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, SourceFile, User
-from lakelet.deploy.lock import Lock
-from lakelet.deploy.looking import in_parallel, observe
-from lakelet.deploy.packs import pack_path, packed
-from lakelet.deploy.permissions import has_permissions, read_permissions, write_permissions
-from lakelet.deploy.plan import DeploymentPlan, Observed, ResourceUpdate
-from lakelet.deploy.remote import Api, Birth, Dashboards, is_missing
+from lakelet.deploy.bundle.uploads import begins_notebook
+from lakelet.deploy.desired import DesiredState, Resource, ResourceKey, ResourceKind, SourceFile, User
+from lakelet.deploy.plan import DeploymentPlan, ObservedResource, ResourceUpdate
+from lakelet.deploy.remote import (
+    CreationAttempt,
+    DashboardRequests,
+    ResourceRequests,
+    has_permissions,
+    is_missing,
+    observe,
+    read_permissions,
+    write_permissions,
+)
 from lakelet.deploy.settings import (
     PERMISSIONS,
     as_found,
@@ -37,16 +44,28 @@ from lakelet.deploy.settings import (
     without_field,
     without_permissions,
 )
-from lakelet.deploy.state import HISTORY, OBJECTS, Deployed, DeployedFile, Intent, PendingDeployment, State, history_file, save, text_of
-from lakelet.deploy.workspace_files import delete_path, list_folder, make_folder, read_file, write_file
+from lakelet.deploy.state import (
+    HISTORY,
+    OBJECTS,
+    DeployedFile,
+    DeployedResource,
+    DeploymentLock,
+    DeploymentState,
+    PendingDeployment,
+    PendingResource,
+    archive_path,
+    archives_of,
+    history_file,
+    save,
+    text_of,
+)
+from lakelet.deploy.workspace_objects import delete_path, in_parallel, list_folder, make_folder, read_file, write_file
 
 if TYPE_CHECKING:
-    from lakelet.deploy.client import Client
+    from lakelet.deploy.connection import Client
 
-KEPT = 10
+KEPT_DEPLOYMENTS = 10
 """Deployments that a rollback can return to."""
-
-_NOTEBOOK_HEADS = {".py": b"# Databricks", ".r": b"# Databricks", ".sql": b"-- Databricks", ".scala": b"// Databricks"}
 
 
 @dataclass(frozen=True)
@@ -61,12 +80,12 @@ class Deployment:
     """
 
     client: Client
-    apis: Mapping[ResourceKind, Api]
+    apis: Mapping[ResourceKind, ResourceRequests]
     user: User
-    lock: Lock
-    desired: Desired
-    state: State
-    observed: Mapping[ResourceKey, Observed]
+    lock: DeploymentLock
+    desired: DesiredState
+    state: DeploymentState
+    observed: Mapping[ResourceKey, ObservedResource]
     plan: DeploymentPlan
     contents: Callable[[SourceFile], bytes]
     named: frozenset[ResourceKey]
@@ -80,25 +99,25 @@ class Deployment:
         return {resource.key: resource for resource in in_order(self.desired.resources)}
 
 
-def carry_out(deployment: Deployment) -> State:
+def carry_out(deployment: Deployment) -> DeploymentState:
     """Do what the plan says and return the state afterwards.
 
     Raises DEPLOY_CONFLICT where somebody changed a resource meanwhile, DEPLOY_LOCKED where somebody took the lock, DEPLOY_SECRET where a
     rollback lacks a secret, and what the workspace refuses. What was done is kept, and known to the next deployment.
     """
-    trees = _trees(deployment)
-    state = _announced(deployment)
+    trees = _trees_to_send(deployment)
+    state = _write_pending_state(deployment)
     files = state.pending.files if state.pending else {}
-    _upload(deployment, files, state.pending.superseded if state.pending else ())
+    _upload_files(deployment, files, state.pending.superseded if state.pending else ())
     deployment.lock.check()
-    state = _made(deployment, trees, state)
-    state = _deleted(deployment, state)
+    state = _apply_resources(deployment, trees, state)
+    state = _delete_resources(deployment, state)
     _remove_files(deployment, files)
     deployment.lock.check()
-    return _finished(deployment, state, files)
+    return _write_finished_state(deployment, state, files)
 
 
-def _trees(deployment: Deployment) -> dict[ResourceKey, dict[str, Any]]:
+def _trees_to_send(deployment: Deployment) -> dict[ResourceKey, dict[str, Any]]:
     """Settings and permissions of each resource as they are to be sent, with what the workspace keeps; references as text."""
     trees = {}
     for key, resource in deployment.wanted.items():
@@ -125,16 +144,16 @@ def _with_secrets(key: ResourceKey, tree: dict[str, Any], now: Mapping[tuple[str
     return tree
 
 
-def _announced(deployment: Deployment) -> State:
+def _write_pending_state(deployment: Deployment) -> DeploymentState:
     """Write contents for a later rollback, and the state with what is about to be made."""
     desired, state, workspace = deployment.desired, deployment.state, deployment.desired.workspace
     for folder in (HISTORY, OBJECTS):
         make_folder(deployment.client, f"{workspace.state_path}/{folder}")
-    files = _packed(deployment)
+    files = _write_archives(deployment)
     salt = state.deployment_id
-    touched = {*deployment.plan.creates, *(key for key, update in deployment.plan.updates.items() if _writes(update))}
+    touched = {*deployment.plan.creates, *(key for key, update in deployment.plan.updates.items() if _needs_writing(update))}
     intents = {
-        key: Intent(masked(tree_of(resource), salt), key in deployment.plan.creates)
+        key: PendingResource(masked(tree_of(resource), salt), key in deployment.plan.creates)
         for key, resource in deployment.wanted.items()
         if key in touched or (state.pending and key in state.pending.resources)
     }
@@ -154,7 +173,7 @@ def _announced(deployment: Deployment) -> State:
     return state
 
 
-def _superseded(state: State, files: Mapping[str, DeployedFile]) -> tuple[str, ...]:
+def _superseded(state: DeploymentState, files: Mapping[str, DeployedFile]) -> tuple[str, ...]:
     """Where files lay that are uploaded to another path: a notebook that becomes a file, or the other way round."""
     pending = state.pending
     earlier = [state.files, pending.files if pending else {}]
@@ -162,42 +181,37 @@ def _superseded(state: State, files: Mapping[str, DeployedFile]) -> tuple[str, .
     return tuple(sorted(old - {file.remote for file in {**state.files, **files}.values()}))
 
 
-def _writes(update: ResourceUpdate) -> bool:
+def _needs_writing(update: ResourceUpdate) -> bool:
     return update.settings or update.permissions or update.publish
 
 
-def _packed(deployment: Deployment) -> dict[str, DeployedFile]:
+def _write_archives(deployment: Deployment) -> dict[str, DeployedFile]:
     """The files that are uploaded, their contents being kept in archives of the workspace."""
     state, uploads = deployment.state, set(deployment.plan.uploads)
     known = {file.sha256: file.pack for file in state.files.values()}
     files = [file for file in deployment.desired.files if file.path in uploads]
-    packs = dict(known)
-    for pack in packed((file.sha256, _content(deployment, file)) for file in files if file.sha256 not in known):
-        write_file(deployment.client, pack_path(deployment.desired.workspace, pack.name), pack.content)
-        packs.update(dict.fromkeys(pack.members, pack.name))
+    archives = dict(known)
+    for archive in archives_of((file.sha256, _file_content(deployment, file)) for file in files if file.sha256 not in known):
+        write_file(deployment.client, archive_path(deployment.desired.workspace, archive.name), archive.content)
+        archives.update(dict.fromkeys(archive.members, archive.name))
         reached("deploy.packed")
-    return {file.path: DeployedFile(file.sha256, file.size, _remote(deployment, file), packs[file.sha256]) for file in files}
+    return {file.path: DeployedFile(file.sha256, file.size, _remote_path(deployment, file), archives[file.sha256]) for file in files}
 
 
-def _content(deployment: Deployment, file: SourceFile) -> bytes:
+def _file_content(deployment: Deployment, file: SourceFile) -> bytes:
     content = deployment.contents(file)
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise LakeletError("DEPLOY_CONFLICT", f"{file.path} was changed while it was being deployed", todo="Deploy again.")
     return content
 
 
-def _remote(deployment: Deployment, file: SourceFile) -> str:
+def _remote_path(deployment: Deployment, file: SourceFile) -> str:
     """Where a file lies in the workspace, which keeps notebooks without their extension."""
     path = f"{deployment.desired.workspace.file_path}/{file.path}"
-    stem, dot, extension = path.rpartition(".")
-    head = _NOTEBOOK_HEADS.get(f".{extension.lower()}") if "/" not in extension else None
-    is_notebook = extension.lower() == "ipynb" or (
-        head is not None and _content(deployment, file).removeprefix(b"\xef\xbb\xbf").startswith(head + b" notebook source")
-    )
-    return stem if dot and is_notebook else path
+    return path.removesuffix(PurePosixPath(path).suffix) if begins_notebook(path, lambda: _file_content(deployment, file)) else path
 
 
-def _upload(deployment: Deployment, files: Mapping[str, DeployedFile], superseded: tuple[str, ...]) -> None:
+def _upload_files(deployment: Deployment, files: Mapping[str, DeployedFile], superseded: tuple[str, ...]) -> None:
     """Upload in parallel, after what lies in the way of it was removed."""
     in_parallel(lambda path: delete_path(deployment.client, path), superseded)
     wanted = {file.path: file for file in deployment.desired.files}
@@ -210,7 +224,7 @@ def _upload(deployment: Deployment, files: Mapping[str, DeployedFile], supersede
     done = [0]
 
     def upload(path: str) -> None:
-        write_file(deployment.client, uploads[path].remote, _content(deployment, wanted[path]))
+        write_file(deployment.client, uploads[path].remote, _file_content(deployment, wanted[path]))
         reached("deploy.uploaded")
         done[0] += 1
         if done[0] % 50 == 0 or done[0] == len(uploads):
@@ -219,50 +233,50 @@ def _upload(deployment: Deployment, files: Mapping[str, DeployedFile], supersede
     in_parallel(upload, sorted(uploads))
 
 
-def _made(deployment: Deployment, trees: Mapping[ResourceKey, dict[str, Any]], state: State) -> State:
+def _apply_resources(deployment: Deployment, trees: Mapping[ResourceKey, dict[str, Any]], state: DeploymentState) -> DeploymentState:
     """Make and change resources, each after those that it needs."""
     for key in deployment.wanted:
         create, update = key in deployment.plan.creates, deployment.plan.updates.get(key, ResourceUpdate())
-        if not create and not _writes(update) and not (state.pending and key in state.pending.resources):
+        if not create and not _needs_writing(update) and not (state.pending and key in state.pending.resources):
             continue
         deployment.notice(f"{'Creating' if create else 'Updating'} {key}")
         tree = resolved(trees[key], state.ids)
         if create:
             deployment.lock.check()
-            state = _created(deployment, key, tree, state)
+            state = _create_resource(deployment, key, tree, state)
         elif update.settings:
-            _changed(deployment, key, tree)
+            _update_resource(deployment, key, tree)
             reached("deploy.updated")
-        state = _completed(deployment, key, tree, state)
+        state = _record_resource(deployment, key, tree, state)
     return state
 
 
-def _created(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], state: State) -> State:
+def _create_resource(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], state: DeploymentState) -> DeploymentState:
     api, settings = deployment.apis[key.kind], without_permissions(tree)
     try:
         id = api.create(settings)
     except LakeletError as error:
         if error.code != "WORKSPACE_UNANSWERED":
-            raise _taken(key, deployment.wanted[key], error) from error
+            raise _name_taken_error(key, deployment.wanted[key], error) from error
         claimed = {one.id for one in state.resources.values() if one.key.kind is key.kind}
         pending = state.pending
         began = datetime.fromisoformat(pending.since) if pending else datetime.now(timezone.utc)
-        found = look_again(api, settings, claimed, Birth(deployment.user.user_name, int(began.timestamp() * 1000) - 600_000))
+        found = find_unanswered(api, settings, claimed, CreationAttempt(deployment.user.user_name, int(began.timestamp() * 1000) - 600_000))
         id = found or api.create(settings)
     reached("deploy.created")
-    state = state.with_resource(Deployed(key, id, {}))
+    state = state.with_resource(DeployedResource(key, id, {}))
     save(deployment.client, deployment.desired.workspace, state)
     reached("deploy.recorded")
     return state
 
 
-LOOKS = (0, 1, 2)
-"""Seconds to wait before each look for something that may have been made: lists of the workspace can be a little behind."""
+FIND_PAUSES = (0, 1, 2)
+"""Seconds to wait before each search for something that may have been made: lists of the workspace can be a little behind."""
 
 
-def look_again(api: Api, settings: Mapping[str, Any], claimed: set[str], birth: Birth) -> str | None:
+def find_unanswered(api: ResourceRequests, settings: Mapping[str, Any], claimed: set[str], birth: CreationAttempt) -> str | None:
     """The id of what a request without an answer made; None if it made nothing."""
-    for seconds in LOOKS:
+    for seconds in FIND_PAUSES:
         time.sleep(seconds)
         id = api.find(settings, claimed, birth)
         if id is not None:
@@ -270,14 +284,14 @@ def look_again(api: Api, settings: Mapping[str, Any], claimed: set[str], birth: 
     return None
 
 
-def _taken(key: ResourceKey, resource: Resource, error: LakeletError) -> LakeletError:
+def _name_taken_error(key: ResourceKey, resource: Resource, error: LakeletError) -> LakeletError:
     if error.code != "WORKSPACE_CONFLICT" and "ALREADY_EXISTS" not in (error.why or ""):
         return error
     what = f"{key} cannot be made: its name is taken by something that this bundle did not deploy"
     return LakeletError("DEPLOY_EXISTS", what, where=resource.where, why=error.why, todo="Choose another name, or delete the other one.")
 
 
-def _changed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any]) -> None:
+def _update_resource(deployment: Deployment, key: ResourceKey, tree: dict[str, Any]) -> None:
     observed = deployment.observed[key]
     try:
         deployment.apis[key.kind].update(observed.id, without_permissions(tree), observed)
@@ -288,7 +302,7 @@ def _changed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any]) -> 
         raise LakeletError("DEPLOY_CONFLICT", what, why=error.why, todo="Deploy again: the plan shows what was changed.") from error
 
 
-def _completed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], state: State) -> State:
+def _record_resource(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], state: DeploymentState) -> DeploymentState:
     """Apply grants and publication of a resource that is up to date apart from them; then record in the state what the workspace has."""
     api, deployed, resource = deployment.apis[key.kind], state.resources[key], deployment.wanted[key]
     update = deployment.plan.updates.get(key, ResourceUpdate(permissions=PERMISSIONS in tree, publish=True))
@@ -296,10 +310,10 @@ def _completed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], s
         now = read_permissions(api, key.kind, deployed.id)
         write_permissions(api, key.kind, deployed.id, tree, now, deployment.user)
         reached("deploy.granted")
-    if update.publish and isinstance(api, Dashboards):
+    if update.publish and isinstance(api, DashboardRequests):
         api.publish(deployed.id, tree)
         reached("deploy.published")
-    seen = _seen(api, key, deployed.id, permissions=has_permissions(tree, deployed.settings))
+    seen = _read_after_write(api, key, deployed.id, permissions=has_permissions(tree, deployed.settings))
     found = as_found(masked(seen.tree, state.deployment_id))
     then = fields(deployed.found)
     for path in update.kept:  # the measure of drift stays what it was
@@ -307,12 +321,12 @@ def _completed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], s
     declared = tree_of(resource)
     ids = {str(one): state.ids[one] for one in sorted(referred(declared)) if one in state.ids}
     settings = masked(declared, state.deployment_id)
-    return state.with_resource(Deployed(key, deployed.id, settings, ids, found, resource.prevent_destroy))
+    return state.with_resource(DeployedResource(key, deployed.id, settings, ids, found, resource.prevent_destroy))
 
 
-def _seen(api: Api, key: ResourceKey, id: str, *, permissions: bool) -> Observed:
+def _read_after_write(api: ResourceRequests, key: ResourceKey, id: str, *, permissions: bool) -> ObservedResource:
     """A resource that is there: one that was made just now may not be seen at once."""
-    for seconds in LOOKS:
+    for seconds in FIND_PAUSES:
         time.sleep(seconds)
         seen = observe(api, key, id, permissions=permissions)
         if seen:
@@ -320,7 +334,7 @@ def _seen(api: Api, key: ResourceKey, id: str, *, permissions: bool) -> Observed
     raise LakeletError("DEPLOY_CONFLICT", f"{key} was deleted while it was being deployed", todo="Deploy again.")
 
 
-def _deleted(deployment: Deployment, state: State) -> State:
+def _delete_resources(deployment: Deployment, state: DeploymentState) -> DeploymentState:
     for key in deployment.plan.deletes:
         deployment.lock.check()
         deployment.notice(f"Deleting {key}")
@@ -329,7 +343,7 @@ def _deleted(deployment: Deployment, state: State) -> State:
     return state.without_resources(*deployment.plan.deletes)
 
 
-def delete_resource(api: Api, deployed: Deployed, *, data: bool) -> None:
+def delete_resource(api: ResourceRequests, deployed: DeployedResource, *, data: bool) -> None:
     """Delete a resource that may be gone already. `data`: with what it holds."""
     try:
         api.delete(deployed.id, data=data)
@@ -353,18 +367,18 @@ def _remove_files(deployment: Deployment, files: Mapping[str, DeployedFile]) -> 
 
 def remove_empty_folders(client: Client, files: list[str], top: str) -> None:
     """Delete the folders of these files below `top` that are empty now; what others put there stays, with its folder."""
-    folders = {folder for file in files for folder in _above(file, top)}
+    folders = {folder for file in files for folder in _folders_above(file, top)}
     for folder in sorted(folders, key=len, reverse=True):
         if list_folder(client, folder) == []:
             delete_path(client, folder)
 
 
-def _above(file: str, top: str) -> list[str]:
+def _folders_above(file: str, top: str) -> list[str]:
     parts = file.removeprefix(f"{top}/").split("/")[:-1]
     return [f"{top}/{'/'.join(parts[:count])}" for count in range(1, len(parts) + 1)]
 
 
-def _finished(deployment: Deployment, state: State, files: Mapping[str, DeployedFile]) -> State:
+def _write_finished_state(deployment: Deployment, state: DeploymentState, files: Mapping[str, DeployedFile]) -> DeploymentState:
     """Write the deployment among the earlier ones, then as the state; forget those that are too old."""
     client, workspace = deployment.client, deployment.desired.workspace
     wanted = {file.path for file in deployment.desired.files}
@@ -381,11 +395,11 @@ def _finished(deployment: Deployment, state: State, files: Mapping[str, Deployed
     reached("deploy.kept")
     save(client, workspace, state)
     reached("deploy.saved")
-    _forget(client, deployment, state)
+    _delete_old_deployments(client, deployment, state)
     return state
 
 
-def _forget(client: Client, deployment: Deployment, state: State) -> None:
+def _delete_old_deployments(client: Client, deployment: Deployment, state: DeploymentState) -> None:
     """Delete deployments that a rollback cannot return to any more, and contents that only they had."""
     workspace = deployment.desired.workspace
     kept = {file.pack for file in state.files.values()}
@@ -394,7 +408,7 @@ def _forget(client: Client, deployment: Deployment, state: State) -> None:
         serial = int(name.removesuffix(".json")) if name.removesuffix(".json").isdigit() else None
         if serial is None:
             continue
-        if serial <= state.serial - KEPT or serial > state.serial:
+        if serial <= state.serial - KEPT_DEPLOYMENTS or serial > state.serial:
             delete_path(client, entry["path"])
             reached("deploy.forgotten")
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,6 +11,12 @@ from typing import Any
 
 from lakelet.base.errors import Location
 from lakelet.config.yaml_tree import Remark
+
+PRINCIPALS = ("user_name", "group_name", "service_principal_name")
+"""Kinds of principals, by the key of a permission that names one."""
+FOLDERS = ("root_path", "file_path", "resource_path", "state_path")
+"""Folders of a deployment in the workspace."""
+_APPLICATION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class ResourceKind(str, Enum):
@@ -86,14 +93,12 @@ class SourceFile:
             `<file_path>/<path>` in the workspace.
         local: where it lies here.
         sha256, size: of its content.
-        notebook: whether a workspace takes it as a notebook, which it keeps without the extension.
     """
 
     path: str
     local: Path
     sha256: str
     size: int
-    notebook: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Workspace:
 
 
 @dataclass(frozen=True)
-class Desired:
+class DesiredState:
     """All that a deployment of one target should leave in the workspace.
 
     Attributes:
@@ -148,3 +153,12 @@ class User:
     short_name: str
     display_name: str = ""
     id: str = ""
+
+    @property
+    def is_service_principal(self) -> bool:
+        return is_application_id(self.user_name)
+
+
+def is_application_id(name: str) -> bool:
+    """Whether a user's name is the application ID of a service principal."""
+    return _APPLICATION_ID.fullmatch(name) is not None

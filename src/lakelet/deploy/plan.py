@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError
-from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind
+from lakelet.deploy.desired import DesiredState, Resource, ResourceKey, ResourceKind
 from lakelet.deploy.settings import PERMISSIONS, Path, as_found, fields, masked, path_text, resolved, shown, tree_from, tree_of
-from lakelet.deploy.state import Deployed, State
+from lakelet.deploy.state import DeployedResource, DeploymentState
 
 MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
 _FIXED = {
@@ -68,7 +68,7 @@ class PlanLine:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedResource:
     """A resource as the workspace describes it now.
 
     Attributes:
@@ -120,7 +120,12 @@ class DeploymentPlan:
 
 
 def plan(
-    desired: Desired, state: State, remote: Mapping[ResourceKey, Observed], *, force: bool = False, with_data: Iterable[str] = ()
+    desired: DesiredState,
+    state: DeploymentState,
+    remote: Mapping[ResourceKey, ObservedResource],
+    *,
+    force: bool = False,
+    with_data: Iterable[str] = (),
 ) -> DeploymentPlan:
     """Return what to do so that the workspace holds what is desired.
 
@@ -136,7 +141,7 @@ def plan(
             a deletion that the last deployment forbade, DEPLOY_UNKNOWN for a wrong name in `with_data`.
     """
     _refuse_unsupported(desired)
-    state = settled(state, remote)
+    state = as_if_finished(state, remote)
     named = named_resources(with_data, state)
     wanted = {resource.key: resource for resource in desired.resources}
     ids = {key: id for key, id in state.ids.items() if key in remote}
@@ -146,13 +151,13 @@ def plan(
     uploads, removals = _file_changes(desired, state, changes)
     for key, resource in wanted.items():
         if key not in ids:
-            changes += _created(resource, state, ids)
+            changes += _lines_of_creation(resource, state, ids)
             continue
-        update, lines = _compared(resource, state, remote[key], ids, force)
+        update, lines = _compared_resource(resource, state, remote[key], ids, force)
         _refuse_moves(resource, lines)
         updates[key] = update
         changes += lines
-    deletes = _deletes(state, wanted, remote, named, changes)
+    deletes = _planned_deletes(state, wanted, remote, named, changes)
     gone = tuple(key for key in state.resources if key not in wanted and key not in remote)
     if state.pending or gone:
         changes.append(PlanLine(LineKind.FINISH, "deployment", None, state.pending.operation if state.pending else None, None))
@@ -176,7 +181,7 @@ def _text(value: Any) -> str:
     return "nothing" if value is None else repr(value)
 
 
-def _refuse_unsupported(desired: Desired) -> None:
+def _refuse_unsupported(desired: DesiredState) -> None:
     for resource in desired.resources:
         if resource.start is not None:
             what = f"{resource.key}: `lifecycle: started` has no effect on a {resource.key.kind.word} here"
@@ -185,7 +190,7 @@ def _refuse_unsupported(desired: Desired) -> None:
             )
 
 
-def named_resources(with_data: Iterable[str], state: State) -> frozenset[ResourceKey]:
+def named_resources(with_data: Iterable[str], state: DeploymentState) -> frozenset[ResourceKey]:
     """The deployed resources that `--with-data` names. Raises DEPLOY_UNKNOWN for another name, or one of several."""
     found = set()
     for text in with_data:
@@ -198,7 +203,7 @@ def named_resources(with_data: Iterable[str], state: State) -> frozenset[Resourc
     return frozenset(found)
 
 
-def _file_changes(desired: Desired, state: State, changes: list[PlanLine]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _file_changes(desired: DesiredState, state: DeploymentState, changes: list[PlanLine]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     unsure = state.pending.files if state.pending else {}
     wanted = {file.path: file for file in desired.files}
     uploads = []
@@ -213,7 +218,7 @@ def _file_changes(desired: Desired, state: State, changes: list[PlanLine]) -> tu
     return tuple(uploads), tuple(removals)
 
 
-def _created(resource: Resource, state: State, ids: Mapping[ResourceKey, str]) -> list[PlanLine]:
+def _lines_of_creation(resource: Resource, state: DeploymentState, ids: Mapping[ResourceKey, str]) -> list[PlanLine]:
     tree = masked(resolved(tree_of(resource), ids), state.deployment_id)
     before = "deleted in the workspace" if resource.key in state.resources else None
     lines = [PlanLine(LineKind.CREATE, str(resource.key), None, before, None)]
@@ -234,7 +239,7 @@ def _refuse_moves(resource: Resource, lines: Iterable[PlanLine]) -> None:
 
 
 @dataclass(frozen=True)
-class _Field:
+class _FieldValues:
     """The values of one field, each MISSING where there is none. `aim`: what is wanted, in the form of what is found."""
 
     wanted: Any
@@ -244,19 +249,19 @@ class _Field:
     now: Any
 
 
-def _compared(
-    resource: Resource, state: State, observed: Observed, ids: Mapping[ResourceKey, str], force: bool
+def _compared_resource(
+    resource: Resource, state: DeploymentState, observed: ObservedResource, ids: Mapping[ResourceKey, str], force: bool
 ) -> tuple[ResourceUpdate, list[PlanLine]]:
     """What is to be written to one resource, and the lines of the plan."""
     salt, key = state.deployment_id, resource.key
     wanted = masked(resolved(tree_of(resource), ids), salt)
     now = fields(as_found(masked(observed.tree, salt)))
-    rows = _rows(wanted, now, state.resources[key])
+    rows = _values_by_field(wanted, now, state.resources[key])
     lines: list[PlanLine] = []
     kept: list[Path] = []
     writes: set[bool] = set()
     for path, row in sorted(rows.items()):
-        action, after = _decided(row, force)
+        action, after = _decision_for_field(row, force)
         if action is None:
             continue
         quiet = action in _QUIET
@@ -266,7 +271,7 @@ def _compared(
             writes.add(path[0] == PERMISSIONS)
             action = LineKind.PERMISSION if path[0] == PERMISSIONS else action
         before = row.now if row.now != row.found else row.declared
-        lines.append(PlanLine(action, str(key), path_text(path), _shown(path, before), _shown(path, after)))
+        lines.append(PlanLine(action, str(key), path_text(path), _shown_field(path, before), _shown_field(path, after)))
     unfinished = state.pending is not None and key in state.pending.resources
     publish = key.kind is ResourceKind.DASHBOARD and (observed.published is False or False in writes or unfinished)
     if publish:
@@ -274,17 +279,20 @@ def _compared(
     return ResourceUpdate(False in writes, True in writes, publish, tuple(kept)), lines
 
 
-def _rows(tree: Mapping[str, Any], now: Mapping[Path, Any], deployed: Deployed) -> dict[Path, _Field]:
+def _values_by_field(tree: Mapping[str, Any], now: Mapping[Path, Any], deployed: DeployedResource) -> dict[Path, _FieldValues]:
     """Every field with its values."""
     found = (fields(tree), fields(as_found(tree)), fields(_as_sent(deployed)), fields(deployed.found), now)
-    return {path: _Field(*(values.get(path, MISSING) for values in found)) for path in dict.fromkeys(path for one in found for path in one)}
+    return {
+        path: _FieldValues(*(values.get(path, MISSING) for values in found))
+        for path in dict.fromkeys(path for one in found for path in one)
+    }
 
 
-def _as_sent(deployed: Deployed) -> dict[str, Any]:
+def _as_sent(deployed: DeployedResource) -> dict[str, Any]:
     return resolved(deployed.settings, {ResourceKey.parse(text): id for text, id in deployed.references.items()})
 
 
-def settled(state: State, remote: Mapping[ResourceKey, Observed]) -> State:
+def as_if_finished(state: DeploymentState, remote: Mapping[ResourceKey, ObservedResource]) -> DeploymentState:
     """The state after a deployment that died, as if it had ended there: what it was about to make counts where the workspace has it.
 
     A field of the workspace is as it was before, or it is as it was meant, or somebody has changed it since.
@@ -294,7 +302,7 @@ def settled(state: State, remote: Mapping[ResourceKey, Observed]) -> State:
             continue
         deployed = state.resources[key]
         now = fields(as_found(masked(remote[key].tree, state.deployment_id)))
-        rows = _rows(resolved(intent.settings, state.ids), now, deployed)
+        rows = _values_by_field(resolved(intent.settings, state.ids), now, deployed)
         if not intent.create and not any(row.now != row.found for row in rows.values() if row.wanted != row.declared):
             continue  # nothing of it was written: whatever differs was changed by others
         declared, found = {}, {}
@@ -304,15 +312,15 @@ def settled(state: State, remote: Mapping[ResourceKey, Observed]) -> State:
             if intent.create and path[0] == PERMISSIONS and row.now != row.aim:  # granted after it is made
                 meant = before = (MISSING, row.now)
             declared[path], found[path] = meant if made or intent.create else before
-        state = state.with_resource(replace(deployed, settings=_present(declared), references={}, found=_present(found)))
+        state = state.with_resource(replace(deployed, settings=_tree_of_present(declared), references={}, found=_tree_of_present(found)))
     return state
 
 
-def _present(values: Mapping[Path, Any]) -> dict[str, Any]:
+def _tree_of_present(values: Mapping[Path, Any]) -> dict[str, Any]:
     return tree_from({path: value for path, value in values.items() if value is not MISSING})
 
 
-def _decided(row: _Field, force: bool) -> tuple[LineKind | None, Any]:
+def _decision_for_field(row: _FieldValues, force: bool) -> tuple[LineKind | None, Any]:
     """What happens to one field, and its value afterwards."""
     drifted, changed = row.now != row.found, row.wanted != row.declared
     if not drifted:
@@ -324,14 +332,14 @@ def _decided(row: _Field, force: bool) -> tuple[LineKind | None, Any]:
     return (LineKind.CONFLICT, row.wanted) if changed else (LineKind.DRIFT, row.found)
 
 
-def _shown(path: Path, value: Any) -> Any:
+def _shown_field(path: Path, value: Any) -> Any:
     return None if value is MISSING else shown(value, path[-1])
 
 
-def _deletes(
-    state: State,
+def _planned_deletes(
+    state: DeploymentState,
     wanted: Mapping[ResourceKey, Resource],
-    remote: Mapping[ResourceKey, Observed],
+    remote: Mapping[ResourceKey, ObservedResource],
     named: frozenset[ResourceKey],
     changes: list[PlanLine],
 ) -> tuple[ResourceKey, ...]:

@@ -29,8 +29,8 @@ _SECRET_VALUE = re.compile(
     r"|\b(password|pwd|accountkey|sharedaccesskey|sig)=[^;&\s]{4,}",
     re.IGNORECASE,
 )
-_MASK = re.compile(r"\[REDACTED [0-9a-f]{16}\]")
-_LONG = 2000
+_MASKED_SECRET = re.compile(r"\[REDACTED [0-9a-f]{16}\]")
+_LONG_TEXT = 2000
 
 
 def tree_of(resource: Resource) -> dict[str, Any]:
@@ -63,18 +63,18 @@ def without_permissions(tree: Tree) -> dict[str, Any]:
 def fields(tree: Tree) -> dict[Path, Any]:
     """Every leaf by its path. Lists are leaves, but those whose items have a name of their own (`tasks[update].timeout_seconds`)."""
     found: dict[Path, Any] = {}
-    _collect(tree, (), found)
+    _collect_fields(tree, (), found)
     return found
 
 
-def _collect(value: Any, path: Path, found: dict[Path, Any]) -> None:
+def _collect_fields(value: Any, path: Path, found: dict[Path, Any]) -> None:
     named = _named_items(value, path[-1] if path else "")
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
-            _collect(item, (*path, key), found)
+            _collect_fields(item, (*path, key), found)
     elif named:
         for name, item in named.items():
-            _collect(item, (*path, f"[{name}]"), found)
+            _collect_fields(item, (*path, f"[{name}]"), found)
     elif path:
         found[path] = value
 
@@ -92,7 +92,7 @@ def tree_from(leaves: Mapping[Path, Any]) -> dict[str, Any]:
     """The tree that has these fields."""
     tree: dict[str, Any] = {}
     for path, value in leaves.items():
-        _put(tree, path, value)
+        _put_field(tree, path, value)
     return tree
 
 
@@ -104,15 +104,15 @@ def path_text(path: Path) -> str:
 def with_field(tree: Tree, path: Path, value: Any) -> dict[str, Any]:
     """A copy of the tree with another value at the path."""
     copy: dict[str, Any] = json.loads(json.dumps(tree))
-    _put(copy, path, value)
+    _put_field(copy, path, value)
     return copy
 
 
-def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+def _put_field(tree: dict[str, Any], path: Path, value: Any) -> None:
     node: Any = tree
     for index, part in enumerate(path[:-1]):
         if isinstance(node, list):
-            node = _item(node, path[index - 1], part[1:-1])
+            node = _item_of_list(node, path[index - 1], part[1:-1])
             continue
         into_list = path[index + 1].startswith("[") and part in _IDENTITIES
         if not isinstance(node.get(part), list if into_list else dict):
@@ -121,7 +121,7 @@ def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
     node[path[-1]] = value
 
 
-def _item(items: list[Any], list_name: str, name: str) -> Any:
+def _item_of_list(items: list[Any], list_name: str, name: str) -> Any:
     """The item of a list with this name; a new one where there is none."""
     key = _IDENTITIES[list_name]
     for item in items:
@@ -137,20 +137,20 @@ def without_field(tree: Tree, path: Path) -> dict[str, Any]:
     if path not in leaves:
         return json.loads(json.dumps(tree))  # type: ignore[no-any-return]
     copy: dict[str, Any] = json.loads(json.dumps(tree))
-    _cut(copy, path)
+    _cut_field(copy, path)
     return copy
 
 
-def _cut(node: Any, path: Path, list_name: str = "") -> None:
+def _cut_field(node: Any, path: Path, list_name: str = "") -> None:
     """Take the field out of a tree that has it."""
     if isinstance(node, list):
-        item = _item(node, list_name, path[0][1:-1])
-        _cut(item, path[1:])
+        item = _item_of_list(node, list_name, path[0][1:-1])
+        _cut_field(item, path[1:])
         if not item:
             node.remove(item)
         return
     if len(path) > 1:
-        _cut(node[path[0]], path[1:], path[0])
+        _cut_field(node[path[0]], path[1:], path[0])
         if node[path[0]]:
             return
     del node[path[0]]
@@ -169,11 +169,11 @@ def referred(tree: Tree) -> frozenset[ResourceKey]:
     """The resources whose ids the tree asks for (`${resources.pipelines.x.id}`)."""
     found: set[ResourceKey] = set()
 
-    def look(_: str, text: str) -> str:
+    def note_reference(_: str, text: str) -> str:
         found.update(ResourceKey(ResourceKind(kind), name) for kind, name in _REFERENCE.findall(text))
         return text
 
-    mapped(tree, look)
+    mapped(tree, note_reference)
     return frozenset(found)
 
 
@@ -210,7 +210,7 @@ def in_order(resources: Iterable[Resource]) -> list[Resource]:
 
 
 def _looks_secret(key: str, text: str) -> bool:
-    if not text or text.lower() in ("true", "false") or _MASK.fullmatch(text):
+    if not text or text.lower() in ("true", "false") or _MASKED_SECRET.fullmatch(text):
         return False
     if _SECRET_VALUE.search(text) or redacted(text) != text:
         return True
@@ -223,7 +223,7 @@ def _digest(text: str, salt: str) -> str:
 
 def has_mask(value: Any) -> bool:
     """Whether a secret that is not known is in a value."""
-    return bool(_MASK.search(json.dumps(value)))
+    return bool(_MASKED_SECRET.search(json.dumps(value)))
 
 
 def as_found(tree: Tree) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def as_found(tree: Tree) -> dict[str, Any]:
     """
 
     def cut(key: str, text: str) -> str:
-        if key != DASHBOARD_TEXT and len(text) <= _LONG:
+        if key != DASHBOARD_TEXT and len(text) <= _LONG_TEXT:
             return text
         return f"[sha256 {hashlib.sha256((_meaning(text) if key == DASHBOARD_TEXT else text).encode()).hexdigest()[:16]}]"
 
@@ -259,8 +259,8 @@ def shown(value: Any, key: str = "") -> Any:
     """The value of a field as a plan shows it: secrets without their digests, long texts as length and digest."""
 
     def show(name: str, text: str) -> str:
-        if len(text) <= _LONG and name != DASHBOARD_TEXT:
-            return _MASK.sub(REDACTED, text)
+        if len(text) <= _LONG_TEXT and name != DASHBOARD_TEXT:
+            return _MASKED_SECRET.sub(REDACTED, text)
         digest = as_found({name: text})[name] if not text.startswith("[sha256 ") else text
         return f"{len(text):,} characters {digest}" if digest is not text else text
 

@@ -1,4 +1,4 @@
-"""Opens the deployment of a target for the commands that watch it."""
+"""A deployment target for the commands that watch it: what is deployed to it, and the state of its pipelines, as one value."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.deploy.bundle import place_of, workspace_of
-from lakelet.deploy.client import Client, connect
-from lakelet.deploy.desired import ResourceKind, Workspace
-from lakelet.deploy.state import State, load
+from lakelet.deploy.connection import Client, connect
+from lakelet.deploy.desired import ResourceKey, ResourceKind, Workspace
+from lakelet.deploy.state import DeploymentState, LockHolder, holder_of, load
+from lakelet.deploy.watching import RemoteUpdate, updates
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Target:
     name: str
     client: Client
     workspace: Workspace
-    state: State
+    state: DeploymentState
 
     @property
     def pipelines(self) -> tuple[RemotePipeline, ...]:
@@ -71,3 +72,111 @@ def open_target(root: Path, target: str | None, *, environ: Mapping[str, str], c
     client = connect(said.pop("host", None), said.pop("profile", None), said, environ=environ, notice=notice)
     place = place_of(root, target, client.user(), environ=environ, cwd=cwd)
     return Target(root, place.bundle, place.target, client, place.workspace, load(client, place.workspace))
+
+
+MISSING_IN_WORKSPACE = "MISSING_IN_WORKSPACE"
+"""The state of a pipeline that is in the state file and no more in the workspace."""
+SHOWN_UPDATES = 5
+
+
+@dataclass(frozen=True)
+class ResourceStatus:
+    """One resource of the state file. `name`: what it was called when it was deployed, empty where it has no name."""
+
+    key: ResourceKey
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class PipelineStatus:
+    """A deployed pipeline as the workspace describes it: its state and health in the workspace's words, the newest updates first."""
+
+    key: str
+    id: str
+    name: str
+    state: str
+    health: str
+    updates: tuple[RemoteUpdate, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        shown = [
+            {"update_id": one.id, "state": one.state, "cause": one.cause, "created_at": one.created and _iso_text(one.created)}
+            for one in self.updates
+        ]
+        return {"key": self.key, "id": self.id, "name": self.name, "state": self.state, "health": self.health or None, "updates": shown}
+
+
+@dataclass(frozen=True)
+class TargetStatus:
+    """A deployment target.
+
+    Attributes:
+        serial: number of the last finished deployment, 0 for none; with `deployed_at` (ISO 8601, UTC) and `deployed_by`.
+        files: how many files are uploaded.
+        pending: the operation that did not end, with who began it and when; empty for none.
+        lock: who deploys now; None for nobody.
+    """
+
+    bundle: str
+    target: str
+    host: str
+    serial: int
+    deployed_at: str
+    deployed_by: str
+    files: int
+    pending: str
+    lock: LockHolder | None
+    resources: tuple[ResourceStatus, ...]
+    pipelines: tuple[PipelineStatus, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The facts as JSON values, in the form of `lakelet status --json`."""
+        facts = {name: getattr(self, name) for name in ("bundle", "target", "host", "serial", "deployed_at", "deployed_by", "files")}
+        return {
+            **facts,
+            "pending": self.pending or None,
+            "lock": self.lock and {name: getattr(self.lock, name) for name in ("user", "machine", "pid", "since", "operation")},
+            "resources": [{"resource": str(one.key), "id": one.id, "name": one.name} for one in self.resources],
+            "pipelines": [one.as_json() for one in self.pipelines],
+        }
+
+
+def read_status(target: Target) -> TargetStatus:
+    """Ask the workspace about a target. A pipeline that somebody deleted has the state MISSING_IN_WORKSPACE."""
+    state = target.state
+    resources = [ResourceStatus(key, one.id, _name_when_deployed(one.settings)) for key, one in sorted(state.resources.items())]
+    pending = state.pending
+    return TargetStatus(
+        target.bundle,
+        target.name,
+        target.client.host,
+        state.serial,
+        state.deployed_at,
+        state.deployed_by,
+        len(state.files),
+        f"{pending.operation} by {pending.user} since {pending.since}" if pending else "",
+        holder_of(target.client, target.workspace),
+        tuple(resources),
+        tuple(_pipeline_status(target, one) for one in target.pipelines),
+    )
+
+
+def _name_when_deployed(settings: Mapping[str, Any]) -> str:
+    return str(settings.get("name") or settings.get("display_name") or "")
+
+
+def _pipeline_status(target: Target, pipeline: RemotePipeline) -> PipelineStatus:
+    try:
+        found = target.client.sdk.pipelines.get(pipeline.id)
+        newest = updates(target.client, pipeline.id, SHOWN_UPDATES)
+    except LakeletError as error:
+        if error.code != "WORKSPACE_NOT_FOUND":
+            raise
+        return PipelineStatus(pipeline.key, pipeline.id, pipeline.name, MISSING_IN_WORKSPACE, "", ())
+    state, health = (str(value.value) if value else "" for value in (found.state, found.health))
+    return PipelineStatus(pipeline.key, pipeline.id, found.name or pipeline.name, state, health, tuple(newest))
+
+
+def _iso_text(moment: Any) -> str:
+    return str(moment.isoformat(timespec="milliseconds")).replace("+00:00", "Z")

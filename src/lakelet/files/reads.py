@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import IO, Any
 
-from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import Patch, put_on, without_context
-from lakelet.base.text_enum import TextEnum
-from lakelet.base.user_code import is_library
+from lakelet.base.text import TextEnum
+from lakelet.base.user_code import PACKAGE, is_library
 from lakelet.files import signatures
 from lakelet.files.audit import Listener, is_unheard, unheard
 from lakelet.files.old_pathlib import OLD_PATHLIB

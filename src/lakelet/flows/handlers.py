@@ -16,10 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, quoted, split_name
 from lakelet.base.raised import innermost_location
-from lakelet.base.user_code import call_user_code, original_error
+from lakelet.base.user_code import call_user_code, caller_location, original_error
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.environment import Environment
 from lakelet.jvm.errors import Py4JJavaError

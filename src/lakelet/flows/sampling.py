@@ -15,7 +15,7 @@ from lakelet.autoloader.data_source import read_files
 from lakelet.autoloader.evolving_from_json import JsonCall, JsonColumn
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.language.model import Dataset
 from lakelet.language.registry import reading

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import caller_location
-from lakelet.base.user_code import call_user_code, is_library
+from lakelet.base.user_code import call_user_code, caller_location, is_library
 from lakelet.language.argument_types import Columns, Expression, ScdType, Snapshots
 from lakelet.language.arguments import columns, expression, invalid, plain_column
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates

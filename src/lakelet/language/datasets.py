@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import caller_location, function_location
 from lakelet.base.names import TableName, split_name
+from lakelet.base.user_code import caller_location, function_location
 from lakelet.language.argument_types import Columns, Expression, F, Rules, Schema, Settings
 from lakelet.language.arguments import invalid, settings, text, texts
 from lakelet.language.decorated import PENDING, check_no_parameters, function_name, unwrapped, wrapper

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.base.locations import display_path
+from lakelet.base.user_code import display_path
 from lakelet.config import delta_properties
 from lakelet.config.properties import QUARANTINE, examine, look_up, switch
 from lakelet.files.reads import module_names

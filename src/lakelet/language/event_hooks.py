@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lakelet.base.errors import Location
-from lakelet.base.locations import function_location
+from lakelet.base.user_code import function_location
 from lakelet.language.argument_types import F
 from lakelet.language.arguments import invalid
 from lakelet.language.model import Hook

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lakelet.base.errors import Location
-from lakelet.base.locations import caller_location
 from lakelet.base.raised import line_of_text
+from lakelet.base.user_code import caller_location
 from lakelet.language.argument_types import Expression, F, Rules
 from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND, NO_RULES, NO_RULES_TODO, PENDING, RULELESS, wrapper

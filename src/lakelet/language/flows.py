@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lakelet.base.errors import Location
-from lakelet.base.locations import caller_location, function_location
+from lakelet.base.user_code import caller_location, function_location
 from lakelet.language.argument_types import Columns, Expression, F, Settings
 from lakelet.language.arguments import columns, expression, invalid, refuse_given, settings, text
 from lakelet.language.decorated import (

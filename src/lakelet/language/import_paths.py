@@ -15,8 +15,8 @@ from pathlib import Path
 from types import ModuleType
 
 from lakelet.base.errors import LakeletError
-from lakelet.config.folder_walk import MOST_FILES, FolderWalk
-from lakelet.config.workspace_paths import by_tail, in_workspace, is_of_workspace
+from lakelet.config.path_map import by_tail, in_workspace, is_of_workspace
+from lakelet.config.source_files import MOST_FILES, FolderWalk
 from lakelet.files.reads import note_path
 
 _WORKSPACE = "/Workspace/"

@@ -16,18 +16,17 @@ from typing import Any
 
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location, distinct, nearest_names
-from lakelet.base.locations import code_location, display_path
 from lakelet.base.names import Namespace
 from lakelet.base.phases import report
 from lakelet.base.raised import import_remedy, innermost_location, name_remedy, near_names
 from lakelet.base.redaction import redacted
-from lakelet.base.user_code import class_and_text, is_library, original_error, user_code_block
+from lakelet.base.user_code import class_and_text, code_location, display_path, is_library, original_error, user_code_block
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
 from lakelet.language import api
 from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import Injected
-from lakelet.language.dbutils.files import Locate
+from lakelet.language.dbutils.parts import Locate
 from lakelet.language.declaration_checks import (
     check_properties,
     computed_problems,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum
 from lakelet.config.properties import QUARANTINE, look_up
 
 QueryFunction = Callable[[], Any]

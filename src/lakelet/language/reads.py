@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND
 from lakelet.language.registry import active_reader

@@ -12,11 +12,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
-from lakelet.base import active
+from lakelet.base import user_code
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, TableName
 from lakelet.base.redaction import remember_secrets
+from lakelet.base.user_code import caller_location
 from lakelet.language.lost import ANYTHING, Lost
 from lakelet.language.model import Dataset, Definitions, Expectation, Flow, Hook
 from lakelet.language.sql_text.tokens import adjacent
@@ -219,11 +219,11 @@ def recording(registry: Registry) -> Iterator[Registry]:
 @contextmanager
 def reading(reader: Reader) -> Iterator[None]:
     """Make `reader` answer the reads of dataset functions in this thread; its `close`, where it has one, is called at the end."""
-    token = active.reader.set(reader)
+    token = user_code.active_reader.set(reader)
     try:
         yield
     finally:
-        active.reader.reset(token)
+        user_code.active_reader.reset(token)
         close = getattr(reader, "close", None)
         if close is not None:
             close()
@@ -266,4 +266,4 @@ def note_look() -> None:
 
 def active_reader() -> Reader | None:
     """Return the reader of this thread, None outside of dataset functions."""
-    return cast("Reader | None", active.reader.get())
+    return cast("Reader | None", user_code.active_reader.get())

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakelet.base.errors import Location
-from lakelet.base.locations import caller_location, function_location
 from lakelet.base.names import TableName
 from lakelet.base.text import option_text
+from lakelet.base.user_code import caller_location, function_location
 from lakelet.language.argument_types import F, Settings
 from lakelet.language.arguments import invalid
 from lakelet.language.decorated import NO_RULES, NO_RULES_TODO, PENDING, RULELESS, check_signature, function_name

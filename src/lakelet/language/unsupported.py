@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 
 STRICT_POLICY = "; on Databricks an update fails that would compute the view as a whole"
 """End of the notice about a refresh policy that is strict."""

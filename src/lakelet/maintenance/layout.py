@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lakelet.base.text import counted
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum, counted
 
 WORTH_FILES = 8
 """A table is left alone where OPTIMIZE would save fewer files, or sort fewer new ones."""

@@ -1,4 +1,4 @@
-"""Looks at this machine without starting Spark: can pipelines run here, and what to do where they cannot.
+"""Checks this machine without starting Spark: can pipelines run here, and what to do where they cannot.
 
 Every check is a function of no arguments in `_CHECKS`; the command line prints what they return.
 """
@@ -26,7 +26,7 @@ class DoctorCheck:
     """Result of one check.
 
     Attributes:
-        name: what was looked at.
+        name: what was checked.
         ok: nothing to do here.
         finding: one sentence with the facts, also when all is well.
         remedy: what to type or do; empty when `ok`.

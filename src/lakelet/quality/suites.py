@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import display_path
+from lakelet.base.user_code import display_path
 from lakelet.config.rule_files import Check
 
 META = "lakelet"

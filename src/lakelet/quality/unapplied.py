@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lakelet.base.errors import Location, nearest_names
-from lakelet.config.folder_walk import FolderWalk
 from lakelet.config.rule_files import Rule, read_rule_file, rule_files
+from lakelet.config.source_files import FolderWalk
 from lakelet.language.model import Dataset, Definitions
 from lakelet.language.registry import Notice
 from lakelet.quality.files import origin

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import yaml
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location
-from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, quoted, quoted_if_needed
+from lakelet.base.user_code import display_path
 from lakelet.config.rule_files import ABOUT, ACTIONS, SECTIONS, Check, Rule, read_rule_file
 from lakelet.quality.files import rule_file_errors
 from lakelet.quality.suites import META, Suite, SuiteExpectation, check_name, expectation_of, is_suite, kind_of, suite_of

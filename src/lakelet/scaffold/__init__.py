@@ -4,20 +4,17 @@ The templates of projects are projects of this repository, which its tests run; 
 """
 
 from lakelet.scaffold.data_files import DataSet, data_sets, pipeline_of
-from lakelet.scaffold.library import LIBRARY, outdated, write_library
-from lakelet.scaffold.names import NewName, project_name, table_name
-from lakelet.scaffold.projects import Created, new_project
-from lakelet.scaffold.starting_points import DEFAULT, StartingPoint, starting_points
-from lakelet.scaffold.tables import NewTable, SourceTable, SuggestedRule, named_source, table_files
-from lakelet.scaffold.writing import NewFile, write_new
+from lakelet.scaffold.files import LIBRARY, NewFile, outdated, write_library, write_new
+from lakelet.scaffold.projects import DEFAULT, NewProject, StartingPoint, new_project, project_name, starting_points
+from lakelet.scaffold.tables import NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
 
 __all__ = [
     "DEFAULT",
     "LIBRARY",
-    "Created",
     "DataSet",
     "NewFile",
     "NewName",
+    "NewProject",
     "NewTable",
     "SourceTable",
     "StartingPoint",

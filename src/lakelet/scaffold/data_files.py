@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from lakelet.scaffold.starting_points import DEFAULT, files_of, starting_point
-from lakelet.scaffold.writing import NewFile
+from lakelet.scaffold.files import NewFile
+from lakelet.scaffold.projects import DEFAULT, files_of, starting_point
 
 _FORMATS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _BEGINNING = 65_536

@@ -1,21 +1,48 @@
-"""Texts of a new table: its source file, its rules, its test. Pure."""
+"""Texts of a new table: its source file, its rules, its test with example values. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import Enum
 from pathlib import PurePosixPath
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import quoted_if_needed
-from lakelet.scaffold.examples import example, imports, python_text
-from lakelet.scaffold.names import LAYERS, NewName
-from lakelet.scaffold.writing import NewFile
+from lakelet.scaffold.files import NewFile, invalid_name
 
+LAYERS = ("bronze", "silver", "gold")
+_TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _WIDTH = 140
 """Longest line of Python, in characters."""
 _DECORATORS = {"warn": "expect_all", "drop": "expect_all_or_drop", "fail": "expect_all_or_fail"}
+
+
+@dataclass(frozen=True)
+class NewName:
+    """Layer and name of a new table."""
+
+    layer: str
+    name: str
+
+
+def table_name(text: str) -> NewName:
+    """Return layer and name of a text such as `silver.refunds`. Raises NAME_INVALID."""
+    layer, dot, name = text.rpartition(".")
+    if not dot:
+        todo = f"Put one of {', '.join(LAYERS)} in front: silver.{text}"
+        raise LakeletError("NAME_INVALID", f"{text!r} names no layer", todo=todo)
+    if layer not in LAYERS:
+        what = f"{layer!r} is not a layer; layers are {', '.join(LAYERS)}"
+        raise LakeletError("NAME_INVALID", what, nearest=nearest_names(layer, LAYERS), todo=f"For example: silver.{name}")
+    if not _TABLE_NAME.fullmatch(name) or keyword.iskeyword(name):
+        proposal = re.sub(r"\W+", "_", name.lower(), flags=re.ASCII).strip("_0123456789")
+        raise invalid_name(name, "a table", "lower-case letters, digits and _, first a letter, and not a Python keyword", proposal)
+    return NewName(layer, name)
 
 
 class Language(Enum):
@@ -232,3 +259,84 @@ def _sentence(new: NewTable) -> str:
 
 def _sql_text(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+_PLAIN = {
+    **dict.fromkeys(("string", "char", "varchar"), '"a"'),
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "1"),
+    **dict.fromkeys(("float", "double"), "1.0"),
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), "datetime(2026, 1, 1, 12)"),
+    "boolean": "True",
+    "date": "date(2026, 1, 1)",
+    "binary": 'b"a"',
+    "array": "[]",
+    "map": "{}",
+}
+_LITERAL = re.compile(r"(?:BETWEEN |>= |>= DATE |IN \()(?:'(?P<text>(?:[^'\\]|\\.)*)'|(?P<number>-?[\d.]+(?:E-?\d+)?))")
+"""The first value that a suggested rule names, after the column."""
+
+
+def example(name: str, kind: str, constraints: Iterable[str]) -> str:
+    """Return a value of a column as Python writes it. `kind`: its Spark type; `constraints`: the suggested rules of the table."""
+    if name == "_rescued_data":
+        return "None"
+    column = quoted_if_needed(name)
+    for constraint in constraints:
+        rest = constraint.removeprefix(f"{column} IS NULL OR (")
+        found = _LITERAL.match(rest.removeprefix(f"{column} ")) if rest.startswith(f"{column} ") else None
+        if found:
+            return _typed(kind, re.sub(r"\\(.)", r"\1", found["text"]) if found["number"] is None else found["number"])
+    return placeholder(kind)
+
+
+def placeholder(kind: str) -> str:
+    """Return a value of a Spark type as Python writes it; None for types that have no simple one."""
+    base = re.split("[<(]", kind, maxsplit=1)[0]
+    if base == "struct":
+        fields = [placeholder(field) for field in _field_types(kind[len("struct<") : -1])]
+        return f"({', '.join(fields)}{',' if len(fields) == 1 else ''})"
+    if base == "decimal":
+        precision, scale = map(int, re.findall(r"\d+", kind))
+        return f"Decimal({1 if precision > scale else 0})"
+    return _PLAIN.get(base, "None")
+
+
+def imports(values: Iterable[str]) -> list[str]:
+    """Return the import statements that the values need."""
+    text = " ".join(values)
+    dates = [name for name in ("date", "datetime") if re.search(rf"\b{name}\(", text)]
+    return [
+        *([f"from datetime import {', '.join(dates)}"] if dates else []),
+        *(["from decimal import Decimal"] if "Decimal(" in text else []),
+    ]
+
+
+def _typed(kind: str, text: str) -> str:
+    """The value that a rule names, in the type of its column."""
+    if kind == "date":
+        return repr(date.fromisoformat(text)).removeprefix("datetime.")
+    if kind.startswith("timestamp"):
+        day = date.fromisoformat(text)
+        return f"datetime({day.year}, {day.month}, {day.day}, 12)"
+    if kind.startswith("decimal"):
+        return f"Decimal({text})" if text.lstrip("-").isdecimal() else f'Decimal("{text}")'
+    if kind in ("float", "double"):
+        return repr(float(text))
+    return python_text(text) if kind.startswith(("string", "char", "varchar")) else text
+
+
+def python_text(text: str) -> str:
+    """Return a text as Python writes it, in double quotes where it can be."""
+    return repr(text) if '"' in text or "\\" in text else json.dumps(text, ensure_ascii=False)
+
+
+def _field_types(text: str) -> Iterator[str]:
+    """The types of the fields between the angle brackets of a struct."""
+    depth, begin, quote = 0, 0, False
+    for at, character in enumerate(f"{text},"):
+        quote ^= character == "`"
+        depth += not quote and (character in "<(") - (character in ">)")
+        if character == "," and depth == 0 and not quote and at > begin:
+            field = text[begin:at]
+            yield (field.partition("`:")[2] if field.startswith("`") else field.partition(":")[2]).strip()
+            begin = at + 1

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.conf import RuntimeConfig
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.registry import Notice, active_reader, active_registry
 
 _FIXED = frozenset({"CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"})

@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.base.moments import moment_of
-from lakelet.base.text import aligned, counted, printable
+from lakelet.base.text import aligned, counted, moment_of, printable
 from lakelet.testing.rows import Row
 
 __tracebackhide__ = True

@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
-from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, all_quoted
 from lakelet.base.patching import patched_with
+from lakelet.base.user_code import caller_location
 from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import Injected
 from lakelet.language.declaration_checks import with_computed
@@ -30,6 +30,7 @@ from lakelet.language.sql_text.table_names import RelationRef, Replacing, has_su
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 __tracebackhide__ = True
 

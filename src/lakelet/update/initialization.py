@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
+from lakelet.base import VERSION
 from lakelet.base.failpoints import reached
 from lakelet.base.redaction import shown_options
-from lakelet.base.version import VERSION
 from lakelet.flows.context import FlowRun
 from lakelet.flows.moved_sources import told_moves
 from lakelet.flows.replays import finish_replay

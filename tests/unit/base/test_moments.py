@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from lakelet.base.moments import moment_of
+from lakelet.base.text import moment_of
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from lakelet.base.redaction import is_secret, remember_secrets, shown_options
 from lakelet.base.text import printable
 from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line
-from lakelet.language.dbutils.values import Secrets
+from lakelet.language.dbutils.parts import Secrets
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import event_row
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from lakelet.base.locations import PACKAGE, caller_location
 from lakelet.base.raised import innermost_location
-from lakelet.base.user_code import is_library
+from lakelet.base.user_code import PACKAGE, caller_location, is_library
 
 
 def calling(file: str, module: str = "__main__") -> Callable[..., Any]:

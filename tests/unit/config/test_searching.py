@@ -9,7 +9,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
-from lakelet.config.folder_walk import FolderWalk
+from lakelet.config.source_files import FolderWalk
 from lakelet.config.update_config import load_config
 
 SQL = "CREATE MATERIALIZED VIEW {0} AS SELECT 1 AS n"
@@ -78,7 +78,7 @@ def test_projects_further_down_are_left_to_themselves_and_named(tmp_path):
 
 
 def test_a_large_tree_that_is_no_project_is_not_searched_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("lakelet.config.update_config.MOST_FILES", 50)
+    monkeypatch.setattr("lakelet.config.project_sources.MOST_FILES", 50)
     for number in range(12):
         written(tmp_path, **{f"f{number}/{name}.txt": "" for name in "abcde"})
     with pytest.raises(LakeletError, match="too large to search: it holds more than 50 files") as error:

@@ -8,8 +8,8 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
+from lakelet.config.path_map import in_repository
 from lakelet.config.update_config import load_config
-from lakelet.config.workspace_paths import in_repository
 from lakelet.language.loader import loaded
 
 TABLE = "import dlt\n@dlt.table\ndef boxes():\n    return None\n"
@@ -116,3 +116,13 @@ def test_a_module_that_lies_off_the_path_is_named_with_its_folder_and_no_package
     assert "sys.path.append" in str(first.todo)
     assert second.nearest == ("lib.scales",)
     assert "Install the package" not in f"{first}{second}"
+
+
+def test_what_only_a_target_syncs_counts_for_a_local_run_of_that_target(tmp_path):
+    root = tmp_path / "depot"
+    folder = bundle_below(root, '{file: {path: "${workspace.file_path}/flows/boxes.py"}}')
+    text = (folder / "databricks.yml").read_text().replace('sync: {paths: [".."]}\n', "")
+    (folder / "databricks.yml").write_text(text + 'targets: {here: {default: true}, both: {sync: {paths: [".."]}}}\n')
+    assert load_config([], target="both", cwd=folder, environ={}).files == (root / "flows/boxes.py",)
+    with pytest.raises(LakeletError, match="does not exist"):
+        load_config([], cwd=folder, environ={})

@@ -10,7 +10,7 @@ import pytest
 
 from lakelet.base.errors import DefinitionErrors
 from lakelet.deploy.bundle import desired_state
-from lakelet.deploy.desired import Desired, Resource, User
+from lakelet.deploy.desired import DesiredState, Resource, User
 
 ADA, BOB = User("ada.l@example.com", "ada_l", "Ada L", "1"), User("bob@example.com", "bob", "Bob", "2")
 ROBOT = User("0f8fad5b-d9cb-469f-a165-70867728950e", "deployer")
@@ -39,7 +39,7 @@ class Folder:
     def bundle(self, text: str) -> Folder:
         return self.put({"databricks.yml": text})
 
-    def state(self, target: str | None = None, user: User = ADA, **more: Any) -> Desired:
+    def state(self, target: str | None = None, user: User = ADA, **more: Any) -> DesiredState:
         return desired_state(self.root, target, user, **{"environ": {}, "cwd": self.root, "lookup": ids, **more})
 
     def resource(self, key: str, target: str | None = None, user: User = ADA, **more: Any) -> Resource:
@@ -55,6 +55,6 @@ class Folder:
         ]
 
 
-def one(desired: Desired, key: str) -> Resource:
+def one(desired: DesiredState, key: str) -> Resource:
     """The resource of that key."""
     return next(resource for resource in desired.resources if str(resource.key) == key)

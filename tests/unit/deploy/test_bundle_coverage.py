@@ -153,12 +153,14 @@ def test_requirements_files_and_wheels_count(folder: Folder) -> None:
     assert folder.resource("pipelines.p").settings["environment"]["dependencies"] == expected
 
 
-def test_imports_in_jupyter_notebooks_count(folder: Folder) -> None:
+def test_imports_in_jupyter_notebooks_count_and_are_named_by_their_cell(folder: Folder) -> None:
+    prose = '{"cell_type": "markdown", "source": "import nothing"}'
     cell = '{"cell_type": "code", "source": ["%pip install x\\n", "import polars\\n", "import dlt\\n"]}'
-    folder.put({"src/tables/n.ipynb": f'{{"cells": [{cell}]}}'})
+    folder.put({"src/tables/n.ipynb": f'{{"cells": [{prose}, {cell}]}}'})
     libraries = "{notebook: {path: src/tables/n.ipynb}}, {file: {path: src/tables/a.py}}"
     folder.bundle(BUNDLE.replace("{glob: {include: src/tables/**}}", libraries))
-    assert [one for one in remarks(folder) if "polars" in one]
+    named = [one for one in remarks(folder) if "polars" in one]
+    assert [one.partition(":")[0] for one in named] == ["src/tables/n.ipynb, cell 2, line 2"]
 
 
 @pytest.mark.parametrize(

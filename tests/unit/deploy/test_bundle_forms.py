@@ -11,8 +11,8 @@ import pytest
 
 from lakelet.deploy.bundle import LOOKUP_KINDS
 from lakelet.deploy.bundle import resource_forms as forms
-from lakelet.deploy.bundle.forms import Form, NamedForm, RecordForm, Several, Text
-from lakelet.deploy.lookups import _LISTS
+from lakelet.deploy.bundle.forms import Form, ListForm, NamedForm, RecordForm, TextForm
+from lakelet.deploy.workspace_objects import _LISTINGS
 
 catalog = pytest.importorskip("databricks.sdk.service.catalog")
 from databricks.sdk.service import compute, dashboards, jobs, pipelines  # noqa: E402
@@ -45,7 +45,7 @@ def differences(form: Form, hint: Any, path: str) -> list[str]:
     """Keys and words of a form that the SDK's type does not have."""
     kind = inner(hint)
     match form:
-        case Several(of) | NamedForm(of):
+        case ListForm(of) | NamedForm(of):
             return differences(of, kind, path)
         case RecordForm() if dataclasses.is_dataclass(kind):
             known = fields(kind)
@@ -53,7 +53,7 @@ def differences(form: Form, hint: Any, path: str) -> list[str]:
             return wrong + [
                 one for key in form.fields if key in known for one in differences(form.fields[key], known[key], f"{path}.{key}")
             ]
-        case Text(choices=choices) if choices and inspect.isclass(kind) and issubclass(kind, Enum):
+        case TextForm(choices=choices) if choices and inspect.isclass(kind) and issubclass(kind, Enum):
             return [f"{path}: {word}" for word in choices if word not in {one.value for one in kind}]
     return []
 
@@ -82,8 +82,10 @@ def test_keys_of_dashboards_schemas_and_volumes_are_known_to_the_sdk() -> None:
 
 
 def test_the_comparison_sees_a_wrong_key_and_a_wrong_word_at_any_depth() -> None:
-    form = Several(RecordForm("x", {"tsk": Text(), "depends_on": Several(RecordForm("y", {"task_key": Text(), "key": Text()}))}))
-    run_if = Several(RecordForm("x", {"run_if": Text(("ALL_DONE", "ALWAYS"))}))
+    form = ListForm(
+        RecordForm("x", {"tsk": TextForm(), "depends_on": ListForm(RecordForm("y", {"task_key": TextForm(), "key": TextForm()}))})
+    )
+    run_if = ListForm(RecordForm("x", {"run_if": TextForm(("ALL_DONE", "ALWAYS"))}))
     tasks = fields(jobs.JobSettings)["tasks"]
     assert differences(form, tasks, "t") == ["t.tsk", "t.depends_on.key"]
     assert differences(run_if, tasks, "t") == ["t.run_if: ALWAYS"]
@@ -98,7 +100,7 @@ def test_permission_levels_are_those_of_the_sdk(kind: str) -> None:
 def test_every_kind_of_lookup_can_be_asked_for() -> None:
     from databricks.sdk import WorkspaceClient
 
-    assert set(_LISTS) == LOOKUP_KINDS
-    asked = {name for _, (call, *_) in _LISTS.items() for name in call.__code__.co_names}
+    assert set(_LISTINGS) == LOOKUP_KINDS
+    asked = {name for _, (call, *_) in _LISTINGS.items() for name in call.__code__.co_names}
     apis = {name for name in asked if not name.startswith("list")}
     assert [name for name in apis if not hasattr(WorkspaceClient, name)] == []

@@ -12,9 +12,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from lakelet.base.errors import DefinitionErrors
-from lakelet.config.nodes import plain
-from lakelet.config.yaml_tree import Node, merge, read_yaml
-from lakelet.deploy.desired import Desired, User
+from lakelet.config.yaml_tree import Node, merge, plain, read_yaml
+from lakelet.deploy.desired import DesiredState, User
 from tests.unit.deploy.bundles import ADA, BOB, Folder
 
 USER, SHORT = "${workspace.current_user.userName}", "${workspace.current_user.short_name}"
@@ -74,7 +73,7 @@ BUNDLES = st.fixed_dictionaries(
 )
 
 
-def state(bundle: dict[str, Any], target: str, user: User) -> Desired | None:
+def state(bundle: dict[str, Any], target: str, user: User) -> DesiredState | None:
     """What a deployment should leave; None for a bundle that is refused."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -83,7 +82,7 @@ def state(bundle: dict[str, Any], target: str, user: User) -> Desired | None:
             return None
 
 
-def owned(desired: Desired) -> set[tuple[str, ...]]:
+def owned(desired: DesiredState) -> set[tuple[str, ...]]:
     """What a deployment makes, by the name that the workspace knows it by."""
     found = set()
     for resource in desired.resources:
@@ -99,11 +98,11 @@ def owned(desired: Desired) -> set[tuple[str, ...]]:
     return found
 
 
-def tables(desired: Desired) -> set[tuple[str, str]]:
+def tables(desired: DesiredState) -> set[tuple[str, str]]:
     return {(r.settings["catalog"].lower(), r.settings["schema"].lower()) for r in desired.resources if r.key.kind == "pipelines"}
 
 
-def folders(desired: Desired) -> list[str]:
+def folders(desired: DesiredState) -> list[str]:
     place = desired.workspace
     return [f"{path}/" for path in (place.root_path, place.file_path, place.resource_path, place.state_path)]
 

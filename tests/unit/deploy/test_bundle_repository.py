@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lakelet.deploy.bundle import desired_state
-from lakelet.deploy.desired import Desired, ResourceKey, User
+from lakelet.deploy.desired import DesiredState, ResourceKey, User
 from tests.paths import ROOT
 
 ADA = User("ada.l@example.com", "ada_l")
 
 
-def state(target: str) -> Desired:
+def state(target: str) -> DesiredState:
     return desired_state(ROOT, target, ADA, environ={}, cwd=ROOT, lookup=lambda kind, name: f"{kind}-1")
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakelet.deploy.bundle.problems import Problems
-from lakelet.deploy.bundle.uploads import synced_files
+from lakelet.config.yaml_tree import Problems
+from lakelet.deploy.bundle.uploads import is_notebook, synced_files
 from tests.unit.deploy.bundles import Folder
 
 BUNDLE = "bundle: {name: shop}\n"
@@ -99,7 +99,7 @@ def test_files_have_their_hash_and_size_and_say_whether_they_are_notebooks(folde
     files = {file.path: file for file in folder.state().files}
     content = (folder.root / "src/n.py").read_bytes()
     assert (files["src/n.py"].sha256, files["src/n.py"].size) == (hashlib.sha256(content).hexdigest(), len(content))
-    assert {path for path, file in files.items() if file.notebook} == {"src/n.py", "src/j.ipynb"}
+    assert {path for path, file in files.items() if is_notebook(file.local)} == {"src/n.py", "src/j.ipynb"}
     assert all(file.local.read_bytes() for file in files.values())
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.desired import Desired, Permission, Resource, ResourceKey, ResourceKind, SourceFile, Workspace
-from lakelet.deploy.plan import LineKind, Observed, PlanLine, plan, refuse_conflicts
+from lakelet.deploy.desired import DesiredState, Permission, Resource, ResourceKey, ResourceKind, SourceFile, Workspace
+from lakelet.deploy.plan import LineKind, ObservedResource, PlanLine, plan, refuse_conflicts
 from lakelet.deploy.settings import as_found, masked, tree_of
-from lakelet.deploy.state import Deployed, DeployedFile, Intent, PendingDeployment, State, state_of, text_of
+from lakelet.deploy.state import DeployedFile, DeployedResource, DeploymentState, PendingDeployment, PendingResource, state_of, text_of
 
 PLACE = Workspace(None, None, "/W/r", "/W/r/files", "/W/r/resources", "/W/r/state")
 PIPELINE, JOB, SCHEMA = ResourceKey(ResourceKind.PIPELINE, "p"), ResourceKey(ResourceKind.JOB, "j"), ResourceKey(ResourceKind.SCHEMA, "s")
@@ -23,16 +23,18 @@ def pipeline(*, permissions=(), **changes):
 
 
 def wanted(*resources, files=()):
-    return Desired("b", "dev", True, PLACE, resources, tuple(SourceFile(path, Path(path), sha, 1) for path, sha in files))
+    return DesiredState("b", "dev", True, PLACE, resources, tuple(SourceFile(path, Path(path), sha, 1) for path, sha in files))
 
 
 def deployed(*resources, files=(), ids=("77", "88", "99")):
-    found = {r.key: Deployed(r.key, id, masked(tree_of(r), "d"), {}, as_found(tree_of(r))) for r, id in zip(resources, ids, strict=False)}
-    return State("d", "b", "dev", 1, None, "", "", found, {path: DeployedFile(sha, 1, path, "x") for path, sha in files})
+    found = {
+        r.key: DeployedResource(r.key, id, masked(tree_of(r), "d"), {}, as_found(tree_of(r))) for r, id in zip(resources, ids, strict=False)
+    }
+    return DeploymentState("d", "b", "dev", 1, None, "", "", found, {path: DeployedFile(sha, 1, path, "x") for path, sha in files})
 
 
 def observed(resource, id="77", **changes):
-    return {resource.key: Observed(id, {**tree_of(resource), **changes}, "5")}
+    return {resource.key: ObservedResource(id, {**tree_of(resource), **changes}, "5")}
 
 
 def lines(made):
@@ -40,7 +42,7 @@ def lines(made):
 
 
 def test_what_is_not_there_is_created_field_by_field():
-    made = plan(wanted(pipeline(), files=[("a.py", "s1")]), State("d"), {})
+    made = plan(wanted(pipeline(), files=[("a.py", "s1")]), DeploymentState("d"), {})
     assert made.creates == (PIPELINE,)
     assert made.uploads == ("a.py",)
     assert lines(made) == [
@@ -113,8 +115,8 @@ def test_a_resource_that_was_deleted_by_hand_is_created_again():
 def test_a_job_follows_a_pipeline_that_gets_a_new_id():
     job = Resource(JOB, {"pipeline_id": "${resources.pipelines.p.id}"})
     state = deployed(pipeline())
-    sent = Deployed(JOB, "88", dict(job.settings), {"pipelines.p": "77"}, {"pipeline_id": "77"})
-    there = {JOB: Observed("88", {"pipeline_id": "77"})}
+    sent = DeployedResource(JOB, "88", dict(job.settings), {"pipelines.p": "77"}, {"pipeline_id": "77"})
+    there = {JOB: ObservedResource("88", {"pipeline_id": "77"})}
     made = plan(wanted(pipeline(), job), state.with_resource(sent), there)
     assert ("change", "jobs.j", "pipeline_id", "77", "${resources.pipelines.p.id}") in lines(made)
     recreated = replace(state.resources[PIPELINE], id="78")
@@ -150,7 +152,7 @@ def test_deleting_what_the_bundle_protected_is_refused():
 
 def test_a_resource_that_is_to_be_started_is_refused():
     with pytest.raises(LakeletError, match="`lifecycle: started` has no effect on a pipeline here"):
-        plan(wanted(replace(pipeline(), start=True)), State("d"), {})
+        plan(wanted(replace(pipeline(), start=True)), DeploymentState("d"), {})
 
 
 def test_settings_that_a_resource_has_for_life_cannot_be_changed():
@@ -167,7 +169,7 @@ def test_changed_files_are_uploaded_and_files_that_are_gone_are_removed():
 
 
 def pending(resource, *, create=False, files=()):
-    intent = Intent(tree_of(resource), create)
+    intent = PendingResource(tree_of(resource), create)
     return PendingDeployment("deploy", "ann", "", {resource.key: intent}, {path: DeployedFile(sha, 1, path, "x") for path, sha in files})
 
 
@@ -195,8 +197,8 @@ def test_after_a_death_files_that_were_about_to_be_uploaded_are_uploaded_again_o
 
 def test_a_resource_found_again_after_a_death_has_no_drift_and_lacks_its_grants():
     meant = pipeline(permissions=(Permission("CAN_VIEW", "group_name", "users"),))
-    state = replace(State("d").with_resource(Deployed(PIPELINE, "77", {})), pending=pending(meant, create=True))
-    there = {PIPELINE: Observed("77", {**SETTINGS, "default": "of the workspace", "permissions": {"user_name:ann": "IS_OWNER"}})}
+    state = replace(DeploymentState("d").with_resource(DeployedResource(PIPELINE, "77", {})), pending=pending(meant, create=True))
+    there = {PIPELINE: ObservedResource("77", {**SETTINGS, "default": "of the workspace", "permissions": {"user_name:ann": "IS_OWNER"}})}
     made = plan(wanted(meant), state, there)
     assert lines(made) == [
         ("permission", "pipelines.p", "permissions.group_name:users", None, "CAN_VIEW"),

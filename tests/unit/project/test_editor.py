@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from lakelet.base.version import VERSION
+from lakelet.base import VERSION
 from lakelet.cli.main import main
 from lakelet.language import api
-from lakelet.language.dbutils.files import FileSystem
 from lakelet.language.dbutils.injected import Injected
+from lakelet.language.dbutils.parts import FileSystem, Secrets, Widgets
 from lakelet.language.dbutils.tools import Workflow
-from lakelet.language.dbutils.values import Secrets, Widgets
 from lakelet.project.editor import stubs, write_settings
 from lakelet.project.editor.mypy_plugin import NAMES
 from tests.paths import ROOT

@@ -14,9 +14,8 @@ from lakelet.deploy.bundle import desired_state
 from lakelet.deploy.desired import User
 from lakelet.project.editor import stubs
 from lakelet.project.init import report_lines, start
-from lakelet.project.init.findings import CodeLocation, PathFound
-from lakelet.project.init.paths import prefix
-from lakelet.project.init.sqltexts import names_of
+from lakelet.project.init.findings import CodeLocation, PathFound, prefix
+from lakelet.project.init.sql_reading import names_of
 
 BRONZE = """\
 import dlt
@@ -386,12 +385,12 @@ def test_a_file_of_event_hooks_belongs_to_the_pipeline_that_lies_nearest(reposit
         ["a/t/gold/a.sql"],
         ["b/t/gold/b.sql", "b/t/watch/hooks.py"],
     ]
-    assert not report.aside
+    assert not report.left_out
 
 
 def test_a_source_that_does_not_compile_is_left_aside_and_its_mistake_told(repository):
     folder = repository(**{"a.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1", "b.py": "pimport dlt\n@dlt.table\ndef b(): ...\n"})
-    assert start(folder).report.aside == [("b.py", "the file does not compile: invalid syntax")]
+    assert start(folder).report.left_out == [("b.py", "the file does not compile: invalid syntax")]
 
 
 def test_a_project_without_pipelines_is_said_to_have_none(repository):

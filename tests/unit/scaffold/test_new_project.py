@@ -20,7 +20,7 @@ from lakelet.deploy.bundle import desired_state
 from lakelet.deploy.desired import User
 from lakelet.project.editor import stubs
 from lakelet.scaffold import new_project, starting_points
-from lakelet.scaffold.starting_points import files_of
+from lakelet.scaffold.projects import files_of
 from tests.paths import ROOT
 
 

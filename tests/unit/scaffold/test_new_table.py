@@ -13,8 +13,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
 from lakelet.scaffold import NewTable, SourceTable, SuggestedRule, named_source, new_project, table_files, table_name
-from lakelet.scaffold.examples import example
-from lakelet.scaffold.tables import Language
+from lakelet.scaffold.tables import Language, example
 from tests.paths import ROOT
 
 COLUMNS = (("event_id", "string"), ("type", "string"), ("amount", "decimal(10,2)"), ("_rescued_data", "string"))

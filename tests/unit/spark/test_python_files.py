@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import patched_with
+from lakelet.base.user_code import PACKAGE
 from lakelet.config.path_map import PathMap
 from lakelet.files.reads import Reads
 from lakelet.spark.names.outside import Outside, using

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.base.locations import PACKAGE
+from lakelet.base.user_code import PACKAGE
 from lakelet.files.reads import Reads
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.actions import note_call

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, FlowState, FlowType, HookState, Level, OperationState, UpdateState
 from lakelet.storage.eventlog.writer import SCHEMA, event_row

@@ -1,34 +1,29 @@
-"""From the files of a bundle to what a deployment of one target should leave in the workspace."""
+"""From the files of a bundle to what a deployment of one target should leave in the workspace, permissions and `run_as` included."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
-from lakelet.config.bundle import variables_of
-from lakelet.config.nodes import children, elements, plain, without
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle import access
+from lakelet.config.bundle_files import BUNDLE_FILES, BundleFiles, bundle_file, read_bundle_files, variables_of
+from lakelet.config.tool_settings import read_tool_settings
+from lakelet.config.yaml_tree import Node, Problems, children, elements, names_beside, plain, without
 from lakelet.deploy.bundle.artifacts import artifacts_of, built
-from lakelet.deploy.bundle.bundle_forms import CONNECTION, check_bundle, check_kinds
-from lakelet.deploy.bundle.collisions import refuse_shared_names
+from lakelet.deploy.bundle.checks import CONNECTION, check_bundle, check_kinds, check_resource
 from lakelet.deploy.bundle.coverage import BundleFolder, check_coverage
 from lakelet.deploy.bundle.forms import checked
-from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, mode_remarks, presets_of, with_presets
+from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, mode_remarks, presets_of, refuse_shared_names, with_presets
 from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
-from lakelet.deploy.bundle.problems import Problems
-from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults, with_other_target, with_resources_of_python
-from lakelet.deploy.bundle.references import DeploymentReferences, Lookup
-from lakelet.deploy.bundle.resource_checks import check_resource
+from lakelet.deploy.bundle.references import DeploymentReferences, Lookup, with_defaults
 from lakelet.deploy.bundle.resource_forms import RESOURCES
-from lakelet.deploy.bundle.uploads import hashed, synced_files
-from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, User, Workspace
+from lakelet.deploy.bundle.uploads import synced_files, with_digests
+from lakelet.deploy.desired import FOLDERS, PRINCIPALS, DesiredState, Permission, Resource, ResourceKey, ResourceKind, User, Workspace
 
 _BEFORE = ("bundle", "var", "variables", "workspace")
 """First words of the references that are known before resources have their names."""
@@ -46,7 +41,7 @@ def desired_state(
     cwd: Path,
     variables: Mapping[str, str] | None = None,
     lookup: Lookup | None = None,
-) -> Desired:
+) -> DesiredState:
     """Return what a deployment should leave in the workspace. The artifacts of the bundle are built on the way.
 
     Args:
@@ -63,7 +58,7 @@ def desired_state(
     """
     problems = Problems()
     try:
-        return _desired(Path(os.path.abspath(root)), target, user, environ, cwd, variables or {}, lookup, problems)
+        return _desired(root, target, user, environ, cwd, variables or {}, lookup, problems)
     except LakeletError as error:
         problems.add(error)
         raise problems.error() from error
@@ -76,11 +71,8 @@ def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], 
     """
     problems = Problems()
     try:
-        read = read_bundle(Path(os.path.abspath(root)), target, environ=environ, cwd=cwd, problems=problems)
-        tree = with_defaults(read.tree, read.root)
-        references = DeploymentReferences(
-            tree, target=read.target, user=_NOBODY, given=_given({}, environ), lookup=None, problems=Problems()
-        )
+        read = _read_files(root, target, environ, cwd, problems)
+        tree, references = _before_resources(read, _NOBODY, environ, Problems())
         said = {key: node for key in CONNECTION if (node := tree.get("workspace", key)) is not None}
         texts = {key: references.filled(node, _BEFORE).text for key, node in said.items()}
         return {key: text for key, text in texts.items() if text.lower() != "false"}  # a switch that is off
@@ -90,7 +82,7 @@ def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], 
 
 
 @dataclass(frozen=True)
-class Place:
+class TargetLocation:
     """Where the deployment of a target lies, whatever its resources are."""
 
     bundle: str
@@ -98,25 +90,45 @@ class Place:
     workspace: Workspace
 
 
-def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str, str], cwd: Path) -> Place:
-    """Return where a user's deployment of a target lies; the resources are not looked at.
+def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str, str], cwd: Path) -> TargetLocation:
+    """Return where a user's deployment of a target lies; the resources are not read.
 
     Raises DefinitionErrors for a bundle that cannot be read.
     """
     problems = Problems()
     try:
-        read = read_bundle(Path(os.path.abspath(root)), target, environ=environ, cwd=cwd, problems=problems)
-        tree = with_defaults(read.tree, read.root)
-        references = DeploymentReferences(tree, target=read.target, user=user, given=_given({}, environ), lookup=None, problems=problems)
+        read = _read_files(root, target, environ, cwd, problems)
+        tree, references = _before_resources(read, user, environ, problems)
         sections = {key: references.filled(node, _BEFORE) for key, node in children(tree).items() if key in ("bundle", "workspace")}
         problems.raise_all()
         found = Node(sections, tree.where, tree.file)
-        return Place(found.value["bundle"].value["name"].text, read.target or "default", _workspace(found))
+        return TargetLocation(found.value["bundle"].value["name"].text, read.target or "default", _workspace(found))
     except DefinitionErrors:
         raise
     except LakeletError as error:
         problems.add(error)
         raise problems.error() from error
+
+
+def _read_files(root: Path, target: str | None, environ: Mapping[str, str], cwd: Path, problems: Problems) -> BundleFiles:
+    """The bundle in a folder for a target, None for the `LAKELET_TARGET`, that of `[tool.lakelet]` or the default one.
+
+    Raises CONFIG_INVALID for a folder without a bundle.
+    """
+    root = Path(os.path.abspath(root))
+    file = bundle_file(root)
+    if file is None:
+        names = ", ".join(BUNDLE_FILES[:2])
+        raise LakeletError("CONFIG_INVALID", f"{root} holds no bundle", todo=f"A bundle has a file {names}: lakelet init writes one.")
+    wanted = target or environ.get("LAKELET_TARGET") or read_tool_settings(root, cwd).target
+    return read_bundle_files(file, wanted, cwd=cwd, problems=problems)
+
+
+def _before_resources(read: BundleFiles, user: User, environ: Mapping[str, str], problems: Problems) -> tuple[Node, DeploymentReferences]:
+    """The tree with its defaults, and the references of it that need neither resources nor values of the command line."""
+    tree = with_defaults(read.tree, read.root)
+    given = _given({}, environ)
+    return tree, DeploymentReferences(tree, target=read.target, user=user, given=given, lookup=None, problems=problems)
 
 
 def _given(variables: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
@@ -127,7 +139,7 @@ def _given(variables: Mapping[str, str], environ: Mapping[str, str]) -> dict[str
 class _Stage:
     """A bundle whose references are filled in, those to ids excepted, and whose resources have their names."""
 
-    read: ReadBundle
+    read: BundleFiles
     tree: Node
     workspace: Workspace
 
@@ -141,11 +153,12 @@ def _desired(
     variables: Mapping[str, str],
     lookup: Lookup | None,
     problems: Problems,
-) -> Desired:
-    read = read_bundle(root, target, environ=environ, cwd=cwd, problems=problems)
-    check_bundle(read.tree, read.targets, problems)
+) -> DesiredState:
+    read = _read_files(root, target, environ, cwd, problems)
+    check_bundle(read, problems)
     given = _given(variables, environ)
-    read = with_resources_of_python(read, given, problems)
+    with problems.collected():
+        read = read.with_python(given)
     check_kinds(read.tree, problems)
     stage = _staged(read, user, given, lookup, problems)
     if read.mode == DEVELOPMENT:
@@ -158,13 +171,13 @@ def _desired(
     remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
     remarks += [*mode_remarks(read.tree, read.mode, stage.workspace.root_path, user), *read.remarks]
     problems.raise_all()
-    return Desired(
+    return DesiredState(
         bundle=stage.tree.value["bundle"].value["name"].text,
         target=read.target or "default",
         development=read.mode == DEVELOPMENT,
         workspace=stage.workspace,
         resources=resources,
-        files=hashed(synced),
+        files=with_digests(synced),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 
@@ -178,7 +191,7 @@ def _built(stage: _Stage, problems: Problems) -> dict[Path, Path]:
     return built(found, stage.read.root / ".databricks" / "bundle" / (stage.read.target or "default") / "patched_wheels")
 
 
-def _staged(read: ReadBundle, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems) -> _Stage:
+def _staged(read: BundleFiles, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems) -> _Stage:
     written = with_defaults(read.tree, read.root)
     references = DeploymentReferences(written, target=read.target, user=user, given=given, lookup=lookup, problems=problems)
     sections = {
@@ -201,7 +214,9 @@ def _refuse_what_others_have(stage: _Stage, user: User, given: Mapping[str, str]
         mode = settings.get("mode")
         if name != stage.read.target and not (mode and mode.value == DEVELOPMENT):
             ignored = Problems()  # those of the other target are reported when it is deployed
-            read = with_resources_of_python(with_other_target(stage.read, name, ignored), given, ignored)
+            read = stage.read.for_target(name, ignored)
+            with ignored.collected():
+                read = read.with_python(given)
             other = _staged(read, user, given, lambda kind, text: f"{kind} {text}", ignored)
             refuse_shared_names((stage.tree, stage.workspace), (other.tree, other.workspace), name, problems)
 
@@ -211,7 +226,7 @@ def _workspace(tree: Node) -> Workspace:
         node = tree.get("workspace", key)
         return node.text if node else None
 
-    folders = {key: (text(key) or "/").rstrip("/") for key in ("root_path", "file_path", "resource_path", "state_path")}
+    folders = {key: (text(key) or "/").rstrip("/") for key in FOLDERS}
     return Workspace(text("host"), text("profile"), **folders)
 
 
@@ -262,8 +277,8 @@ def _resource(key: ResourceKey, node: Node, body: dict[str, Any], of_bundle: lis
         body = {"volume_type": "MANAGED", **body}
     return Resource(
         key=key,
-        settings=access.with_run_as(key.kind, body, run_as),
-        permissions=access.permissions_of(key.kind, _entries(own), of_bundle, _entries(grants)),
+        settings=with_run_as(key.kind, body, run_as),
+        permissions=permissions_of(key.kind, _entries(own), of_bundle, _entries(grants)),
         where=node.where,
         prevent_destroy=lifecycle.get("prevent_destroy") is True if isinstance(lifecycle, dict) else False,
         start=lifecycle.get("started") if isinstance(lifecycle, dict) else None,
@@ -284,11 +299,48 @@ def _with_dashboard_file(node: Node, problems: Problems) -> Node:
         text = path.read_text(encoding="utf-8")
         json.loads(text)
     except FileNotFoundError:
-        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-        problems.bad(file, f"the dashboard file {file.text!r} does not exist", nearest=nearest_names(path.name, beside))
+        problems.bad(file, f"the dashboard file {file.text!r} does not exist", nearest=nearest_names(path.name, names_beside(path)))
         text = "{}"
     except (OSError, ValueError) as error:
         problems.add(LakeletError("CONFIG_INVALID", f"the dashboard file {file.text!r} is not JSON", where=file.where, why=str(error)))
         text = "{}"
     like = without(node, "file_path")
     return Node({**like.value, "serialized_dashboard": Node(text, file.where, file.file, text)}, node.where, node.file)
+
+
+_LEVELS: Mapping[ResourceKind, Mapping[str, str]] = {
+    ResourceKind.PIPELINE: {"CAN_MANAGE": "CAN_MANAGE", "CAN_RUN": "CAN_RUN", "CAN_VIEW": "CAN_VIEW"},
+    ResourceKind.JOB: {"CAN_MANAGE": "CAN_MANAGE", "CAN_RUN": "CAN_MANAGE_RUN", "CAN_VIEW": "CAN_VIEW"},
+    ResourceKind.DASHBOARD: {"CAN_MANAGE": "CAN_MANAGE", "CAN_RUN": "CAN_RUN", "CAN_VIEW": "CAN_READ"},
+}
+"""What a permission of the bundle is called on a resource."""
+
+_RUNNING = (ResourceKind.PIPELINE, ResourceKind.JOB)
+
+
+def permissions_of(kind: ResourceKind, own: Any, of_bundle: Iterable[Mapping[str, str]], grants: Any) -> tuple[Permission, ...]:
+    """The permissions of one resource: its own, then those of the bundle for whom it does not name.
+
+    A grant on a schema or volume is one permission for each privilege, `principal_kind` being `principal`.
+    """
+    found = [one for entry in own or () if (one := _permission(entry, entry.get("level", "")))]
+    named = {(one.principal_kind, one.principal) for one in found}
+    levels = _LEVELS.get(kind, {})
+    for entry in of_bundle:
+        one = _permission(entry, levels.get(entry.get("level", ""), ""))
+        if one and one.level and (one.principal_kind, one.principal) not in named:
+            found.append(one)
+    for grant in grants or ():
+        found += [Permission(privilege, "principal", grant.get("principal", "")) for privilege in grant.get("privileges", ())]
+    return tuple(dict.fromkeys(found))
+
+
+def _permission(entry: Mapping[str, str], level: str) -> Permission | None:
+    return next((Permission(level, kind, entry[kind]) for kind in PRINCIPALS if kind in entry), None)
+
+
+def with_run_as(kind: ResourceKind, settings: Mapping[str, Any], run_as: Mapping[str, str] | None) -> dict[str, Any]:
+    """The settings of a job or pipeline with the `run_as` of the bundle, where it has none of its own."""
+    if run_as and kind in _RUNNING and "run_as" not in settings:
+        return {**settings, "run_as": dict(run_as)}
+    return dict(settings)

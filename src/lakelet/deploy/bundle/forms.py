@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.nodes import plain
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.config.yaml_tree import Node, Problems, plain
 
 _OPEN = re.compile(r"\$\{[^}]+\}")
 
 
 @dataclass(frozen=True)
-class Text:
+class TextForm:
     """A text; numbers and switches count as what is written. `check` returns what is wrong with one, or None."""
 
     choices: tuple[str, ...] = ()
@@ -26,24 +24,24 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Integer:
+class IntegerForm:
     """A whole number, at least `least`."""
 
     least: int | None = None
 
 
 @dataclass(frozen=True)
-class Switch:
+class SwitchForm:
     """true or false."""
 
 
 @dataclass(frozen=True)
-class Anything:
+class AnyForm:
     """A value that is passed on as it is."""
 
 
 @dataclass(frozen=True)
-class Several:
+class ListForm:
     """A list."""
 
     of: Form
@@ -74,15 +72,15 @@ class RecordForm:
     at_most_one: tuple[tuple[str, ...], ...] = ()
 
 
-Form = Text | Integer | Switch | Anything | Several | NamedForm | RecordForm
+Form = TextForm | IntegerForm | SwitchForm | AnyForm | ListForm | NamedForm | RecordForm
 
-TEXT, INTEGER, SWITCH, ANYTHING = Text(), Integer(), Switch(), Anything()
-TEXTS, TEXT_BY_NAME = Several(TEXT), NamedForm(TEXT)
+TEXT, INTEGER, SWITCH, ANYTHING = TextForm(), IntegerForm(), SwitchForm(), AnyForm()
+TEXTS, TEXT_BY_NAME = ListForm(TEXT), NamedForm(TEXT)
 
 
-def choice(*words: str, any_case: bool = False) -> Text:
+def choice(*words: str, any_case: bool = False) -> TextForm:
     """One of these words."""
-    return Text(words, any_case)
+    return TextForm(words, any_case)
 
 
 def fields(form: Form, names: str) -> dict[str, Form]:
@@ -110,9 +108,9 @@ def checked(node: Node, form: Form, what: str, problems: Problems) -> Any:
     return _CHECKS[type(form)](node, form, what, problems)
 
 
-def _text(node: Node, form: Text, what: str, problems: Problems) -> Any:
+def _checked_text(node: Node, form: TextForm, what: str, problems: Problems) -> Any:
     if isinstance(node.value, (dict, list)):
-        problems.bad(node, f"{what} must be a text, not {_kind(node)}")
+        problems.bad(node, f"{what} must be a text, not {_kind_of_value(node)}")
         return plain(node)
     text = node.text.lower() if isinstance(node.value, bool) else node.text
     if form.choices:
@@ -129,47 +127,47 @@ def _text(node: Node, form: Text, what: str, problems: Problems) -> Any:
     return text
 
 
-def _integer(node: Node, form: Integer, what: str, problems: Problems) -> Any:
+def _checked_integer(node: Node, form: IntegerForm, what: str, problems: Problems) -> Any:
     value = node.value
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d+", value.strip()):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        problems.bad(node, f"{what} must be a whole number, not {_kind(node)}")
+        problems.bad(node, f"{what} must be a whole number, not {_kind_of_value(node)}")
         return plain(node)
     if form.least is not None and value < form.least:
         problems.bad(node, f"{what} must be at least {form.least}, not {value}")
     return value
 
 
-def _switch(node: Node, form: Switch, what: str, problems: Problems) -> Any:
+def _checked_switch(node: Node, form: SwitchForm, what: str, problems: Problems) -> Any:
     value = {"true": True, "false": False}.get(str(node.value).strip().lower()) if isinstance(node.value, (str, bool)) else None
     if value is None:
-        problems.bad(node, f"{what} must be true or false, not {_kind(node)}")
+        problems.bad(node, f"{what} must be true or false, not {_kind_of_value(node)}")
         return plain(node)
     return value
 
 
-def _anything(node: Node, form: Anything, what: str, problems: Problems) -> Any:
+def _checked_any(node: Node, form: AnyForm, what: str, problems: Problems) -> Any:
     return plain(node)
 
 
-def _several(node: Node, form: Several, what: str, problems: Problems) -> Any:
+def _checked_list(node: Node, form: ListForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, list):
-        problems.bad(node, f"{what} must be a list, not {_kind(node)}", todo="Write each item after a dash: - …")
+        problems.bad(node, f"{what} must be a list, not {_kind_of_value(node)}", todo="Write each item after a dash: - …")
         return plain(node)
     return [checked(item, form.of, f"an item of {what}", problems) for item in node.value if item.value is not None]
 
 
-def _named(node: Node, form: NamedForm, what: str, problems: Problems) -> Any:
+def _checked_named(node: Node, form: NamedForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, dict):
-        problems.bad(node, f"{what} must be a mapping of keys to values, not {_kind(node)}")
+        problems.bad(node, f"{what} must be a mapping of keys to values, not {_kind_of_value(node)}")
         return plain(node)
     return {key: checked(child, form.of, f"{key} of {what}", problems) for key, child in node.value.items() if child.value is not None}
 
 
-def _record(node: Node, form: RecordForm, what: str, problems: Problems) -> Any:
+def _checked_record(node: Node, form: RecordForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, dict):
-        problems.bad(node, f"{what} must be a mapping with keys such as {', '.join(list(form.fields)[:3])}, not {_kind(node)}")
+        problems.bad(node, f"{what} must be a mapping with keys such as {', '.join(list(form.fields)[:3])}, not {_kind_of_value(node)}")
         return plain(node)
     given = {key: child for key, child in node.value.items() if child.value is not None}
     for key, child in node.value.items():
@@ -189,7 +187,7 @@ def _record(node: Node, form: RecordForm, what: str, problems: Problems) -> Any:
     return {key: checked(child, form.fields[key], key, problems) for key, child in given.items() if key in form.fields}
 
 
-def _kind(node: Node) -> str:
+def _kind_of_value(node: Node) -> str:
     match node.value:
         case dict():
             return "a mapping"
@@ -202,11 +200,11 @@ def _kind(node: Node) -> str:
 
 
 _CHECKS: dict[type, Callable[[Node, Any, str, Problems], Any]] = {
-    Text: _text,
-    Integer: _integer,
-    Switch: _switch,
-    Anything: _anything,
-    Several: _several,
-    NamedForm: _named,
-    RecordForm: _record,
+    TextForm: _checked_text,
+    IntegerForm: _checked_integer,
+    SwitchForm: _checked_switch,
+    AnyForm: _checked_any,
+    ListForm: _checked_list,
+    NamedForm: _checked_named,
+    RecordForm: _checked_record,
 }

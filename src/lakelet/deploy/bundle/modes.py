@@ -1,4 +1,7 @@
-"""Effects of a deployment target's mode and presets on the resources (prefixes, pauses, tags), and the requirements of each mode."""
+"""Effects of a deployment target's mode and presets on the resources (prefixes, pauses, tags), and the requirements of each mode.
+
+A development target shares no name with another target of the bundle: a deployment of it would touch what that one owns.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakelet.config.nodes import changed, children, elements, found, mapping, scalar, with_entries
-from lakelet.config.yaml_tree import Node, Remark
-from lakelet.deploy.bundle.checkouts import checkout
-from lakelet.deploy.bundle.problems import Problems
-from lakelet.deploy.desired import ResourceKind, User
+from lakelet.config.yaml_tree import Node, Problems, Remark, changed, children, elements, found, mapping, scalar, with_entries
+from lakelet.deploy.bundle.references import git_checkout
+from lakelet.deploy.desired import FOLDERS, ResourceKind, User, Workspace
 
 DEVELOPMENT, PRODUCTION = "development", "production"
-_FOLDERS = ("root_path", "file_path", "resource_path", "state_path")
 _CONCURRENT = 4
 """Runs of a job at the same time in a development target, where the job does not say."""
 
 _PAUSED = (("schedule",), ("trigger",), ("continuous",), ("triggers", "*"))
 """Keys that start a job by themselves."""
 
-_SERVICE_PRINCIPAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PER_USER = "${workspace.current_user."
 
 
@@ -74,53 +73,53 @@ def with_presets(tree: Node, presets: Presets) -> Node:
     What lies in a schema of the bundle follows it to its name: it gets a reference to it.
     """
     tree = _following_schemas(tree)
-    for kind, apply in _APPLIED.items():
+    for kind, apply in _PRESETS_BY_KIND.items():
         for key, resource in children(tree.get("resources", kind)).items():
             if isinstance(resource.value, dict):
-                after = apply(_named(resource, kind, key), presets)
+                after = apply(_with_name(resource, kind, key), presets)
                 tree = changed(tree, ("resources", kind, key), lambda _, after=after: after)  # type: ignore[misc]
     return tree
 
 
-def _named(resource: Node, kind: str, key: str) -> Node:
+def _with_name(resource: Node, kind: str, key: str) -> Node:
     """The resource with a name: its key where none is written. Schemas and volumes must have one."""
-    if kind in _NAME and resource.get(_NAME[kind]) is None:
-        return with_entries(resource, **{_NAME[kind]: scalar(key, resource)})
+    if kind in _NAME_FIELD and resource.get(_NAME_FIELD[kind]) is None:
+        return with_entries(resource, **{_NAME_FIELD[kind]: scalar(key, resource)})
     return resource
 
 
-_NAME = {ResourceKind.PIPELINE.value: "name", ResourceKind.JOB.value: "name", ResourceKind.DASHBOARD.value: "display_name"}
+_NAME_FIELD = {ResourceKind.PIPELINE.value: "name", ResourceKind.JOB.value: "name", ResourceKind.DASHBOARD.value: "display_name"}
 
 
-def _prefixed(resource: Node, field: str, prefix: str) -> Node:
+def _with_prefix(resource: Node, field: str, prefix: str) -> Node:
     return changed(resource, (field,), lambda name: scalar(prefix + name.text, name)) if prefix else resource
 
 
-def _tagged(resource: Node, presets: Presets) -> Node:
+def _with_tags(resource: Node, presets: Presets) -> Node:
     if not presets.tags:
         return resource
     own = resource.get("tags") or mapping({}, resource)
     return with_entries(resource, tags=mapping({**presets.tags, **children(own)}, own))
 
 
-def _job(job: Node, presets: Presets) -> Node:
-    job = _tagged(_prefixed(job, "name", presets.prefix), presets)
+def _job_with_presets(job: Node, presets: Presets) -> Node:
+    job = _with_tags(_with_prefix(job, "name", presets.prefix), presets)
     runs = presets.concurrent_runs
     if runs is not None and job.get("max_concurrent_runs") is None:
         job = with_entries(job, max_concurrent_runs=replace(runs, where=job.where, file=job.file))
     if presets.pause is None:
         return job
     for keys in _PAUSED:
-        job = changed(job, keys, lambda start: _paused(start, presets.pause or ""))
+        job = changed(job, keys, lambda start: _with_pause_status(start, presets.pause or ""))
     return job
 
 
-def _paused(start: Node, status: str) -> Node:
+def _with_pause_status(start: Node, status: str) -> Node:
     return start if start.get("pause_status") else with_entries(start, pause_status=scalar(status, start))
 
 
-def _pipeline(pipeline: Node, presets: Presets) -> Node:
-    pipeline = _tagged(_prefixed(pipeline, "name", presets.prefix), presets)
+def _pipeline_with_presets(pipeline: Node, presets: Presets) -> Node:
+    pipeline = _with_tags(_with_prefix(pipeline, "name", presets.prefix), presets)
     if presets.development:
         pipeline = with_entries(pipeline, development=scalar(True, pipeline))
     if presets.pause == "PAUSED" and pipeline.get("continuous") is not None:
@@ -128,19 +127,19 @@ def _pipeline(pipeline: Node, presets: Presets) -> Node:
     return pipeline
 
 
-def _dashboard(dashboard: Node, presets: Presets) -> Node:
-    return _prefixed(dashboard, "display_name", presets.prefix)
+def _dashboard_with_presets(dashboard: Node, presets: Presets) -> Node:
+    return _with_prefix(dashboard, "display_name", presets.prefix)
 
 
-def _schema(schema: Node, presets: Presets) -> Node:
-    return _prefixed(schema, "name", presets.identifier)
+def _schema_with_presets(schema: Node, presets: Presets) -> Node:
+    return _with_prefix(schema, "name", presets.identifier)
 
 
-_APPLIED: Mapping[str, Callable[[Node, Presets], Node]] = {
-    ResourceKind.PIPELINE.value: _pipeline,
-    ResourceKind.JOB.value: _job,
-    ResourceKind.DASHBOARD.value: _dashboard,
-    ResourceKind.SCHEMA.value: _schema,
+_PRESETS_BY_KIND: Mapping[str, Callable[[Node, Presets], Node]] = {
+    ResourceKind.PIPELINE.value: _pipeline_with_presets,
+    ResourceKind.JOB.value: _job_with_presets,
+    ResourceKind.DASHBOARD.value: _dashboard_with_presets,
+    ResourceKind.SCHEMA.value: _schema_with_presets,
 }
 
 
@@ -187,7 +186,7 @@ def names_user(text: str, user: User) -> bool:
 
 
 def _check_development(tree: Node, user: User, problems: Problems) -> None:
-    for key in _FOLDERS:
+    for key in FOLDERS:
         node = tree.get("workspace", key)
         if node is not None and not names_user(node.text, user):
             todo = f"Put ${{workspace.current_user.userName}} into it, or leave {key} out."
@@ -226,7 +225,7 @@ def _check_production(written: Node, tree: Node, user: User, root: Path, problem
         if development is not None and development.value is True:
             problems.bad(development, "a pipeline of a production target cannot be in development mode", todo="Take the key out.")
     _check_branch(written, tree, root, problems)
-    if _SERVICE_PRINCIPAL.fullmatch(user.user_name):
+    if user.is_service_principal:
         return
     folder = written.get("workspace", "root_path")
     if folder is None or folder.text.startswith("~") or _PER_USER in folder.text:
@@ -237,7 +236,7 @@ def _check_production(written: Node, tree: Node, user: User, root: Path, problem
 
 def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> None:
     """`git.branch` of a production target is the branch that is deployed."""
-    wanted, here = written.get("bundle", "git", "branch"), checkout(root).branch
+    wanted, here = written.get("bundle", "git", "branch"), git_checkout(root).branch
     filled = tree.get("bundle", "git", "branch")
     if wanted is not None and filled is not None and here is not None and filled.text != here:
         what = f"the target is deployed from the branch {filled.text}, and {here} is checked out"
@@ -246,7 +245,7 @@ def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> 
 
 def mode_remarks(written: Node, mode: str | None, root_path: str, user: User) -> Iterator[Remark]:
     """What a production target should say and does not, for people: with an account its folder goes."""
-    if mode != PRODUCTION or _SERVICE_PRINCIPAL.fullmatch(user.user_name):
+    if mode != PRODUCTION or user.is_service_principal:
         return
     owner = root_path.removeprefix("/Workspace/Users/").partition("/")[0]
     if root_path.startswith("/Workspace/Users/") and "@" in owner:
@@ -262,3 +261,70 @@ def _everything_says_who(tree: Node) -> bool:
     kinds = (ResourceKind.PIPELINE, ResourceKind.JOB)
     resources = [one for kind in kinds for one in children(tree.get("resources", kind.value)).values()]
     return all(one.get("run_as") or elements(one.get("permissions")) for one in resources)
+
+
+_NAME_KEYS = {
+    "pipelines": ("name",),
+    "jobs": ("name",),
+    "schemas": ("catalog_name", "name"),
+    "volumes": ("catalog_name", "schema_name", "name"),
+}
+_OWN_SCHEMA = (
+    "Give the target a schema of its own: declare it under resources.schemas, which gets the user's prefix, or put"
+    " ${workspace.current_user.short_name} into its name. Targets of different workspaces say so with workspace.host."
+)
+
+TargetNames = tuple[Node, Workspace]
+"""The tree of a target with all names filled in, and where it lies."""
+
+
+def refuse_shared_names(mine: TargetNames, other: TargetNames, target: str, problems: Problems) -> None:
+    """Note each name and folder that both have; nothing where they lie in workspaces with different addresses.
+
+    `target`: name of the other one. Names of Unity Catalog count without regard to case.
+    """
+    if mine[1].host and other[1].host and mine[1].host.rstrip("/") != other[1].host.rstrip("/"):
+        return
+    _refuse_shared_folders(mine, other, target, problems)
+    theirs = dict(_resource_names(*other))
+    for name, node in _resource_names(*mine):
+        if name in theirs:
+            what = f"the {name[0]} {'.'.join(name[1:])} of this development target is also that of the target {target!r}"
+            problems.bad(node, what, todo="Names of a development target begin with presets.name_prefix; rename the other one.")
+    tables = {where for where, _ in _schemas_written(other[0])}
+    for where, node in _schemas_written(mine[0]):
+        if where in tables:
+            what = f"a pipeline of this development target would write its tables to {'.'.join(where)}, which the target {target!r} owns"
+            problems.bad(node, what, todo=_OWN_SCHEMA)
+
+
+def _refuse_shared_folders(mine: TargetNames, other: TargetNames, target: str, problems: Problems) -> None:
+    for key in FOLDERS:
+        path = getattr(mine[1], key) + "/"
+        node = mine[0].get("workspace", key) or mine[0]
+        taken = (getattr(other[1], one) + "/" for one in FOLDERS)
+        if any(path.startswith(theirs) or theirs.startswith(path) for theirs in taken):
+            what = f"workspace.{key} of this development target, {path[:-1]}, meets a folder of the target {target!r}"
+            problems.bad(node, what, todo="Give the targets folders of their own.")
+
+
+def _resource_names(tree: Node, workspace: Workspace) -> Iterator[tuple[tuple[str, ...], Node]]:
+    """Yield kind and name of everything that a target names, with the node."""
+    for kind, fields in _NAME_KEYS.items():
+        for resource in children(tree.get("resources", kind)).values():
+            parts = [node.text for field in fields if (node := resource.get(field))]
+            if len(parts) == len(fields):
+                yield (kind[:-1], *(part.lower() if len(fields) > 1 else part for part in parts)), resource
+    for dashboard in children(tree.get("resources", "dashboards")).values():
+        parent, name = dashboard.get("parent_path"), dashboard.get("display_name")
+        if name is not None:
+            yield ("dashboard", f"{parent.text.rstrip('/') if parent else workspace.resource_path}/{name.text}"), dashboard
+
+
+def _schemas_written(tree: Node) -> Iterator[tuple[tuple[str, str], Node]]:
+    """Where the pipelines of a target write their tables."""
+    for pipeline in children(tree.get("resources", "pipelines")).values():
+        schema = pipeline.get("schema") or pipeline.get("target")
+        if schema is not None:
+            catalog = pipeline.get("catalog")
+            yield ((catalog.text if catalog else "hive_metastore").lower(), schema.text.lower()), schema

@@ -8,20 +8,18 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.config import delta_properties, properties, rule_files
-from lakelet.config.nodes import children, elements
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings, setting_line
-from lakelet.config.yaml_tree import Node, Remark, shown_path
+from lakelet.config.yaml_tree import Node, Problems, Remark, children, elements, shown_path
 from lakelet.deploy.bundle.coverage import CODE
-from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKey
 
-_HOSTED_ONLY = {
+_DATABRICKS_ONLY = {
     "filters": "a local run takes all source files",
     "gateway_definition": "a local run has no gateways",
     "ingestion_definition": "a local run has no managed connectors",
     "storage": "a local run has its own storage",
 }
-"""Keys of a pipeline that change what it computes, and that a local run leaves aside."""
+"""Keys of a pipeline that change what it computes, and that a local run ignores."""
 
 _QUARANTINE = re.compile(r"lakelet\.quarantine")
 
@@ -40,16 +38,16 @@ def one_sided(root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node], sour
     remarks: list[Remark] = []
     with problems.collected():
         settings = read_tool_settings(root, cwd)
-        remarks += _settings(settings, root, cwd, pipelines)
-        _sources(settings, root, cwd, files, problems)
+        remarks += _setting_differences(settings, root, cwd, pipelines)
+        _note_local_sources(settings, root, cwd, files, problems)
     for key, pipeline in pipelines.items():
-        remarks += _pipeline(key, pipeline, problems)
+        remarks += _pipeline_differences(key, pipeline, problems)
     remarks += _table_checks(root, cwd)
     remarks += _quarantines(files, cwd)
     return remarks
 
 
-def _settings(settings: ToolSettings, root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node]) -> Iterator[Remark]:
+def _setting_differences(settings: ToolSettings, root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node]) -> Iterator[Remark]:
     """Without the values of parameters: they may be secrets."""
 
     def at(key: str) -> Location:
@@ -73,7 +71,7 @@ def _settings(settings: ToolSettings, root: Path, cwd: Path, pipelines: Mapping[
                 yield f"the {key} of names without one is {wanted} here, and {there.text} for {pipeline}", at(key)
 
 
-def _sources(settings: ToolSettings, root: Path, cwd: Path, files: list[Path], problems: Problems) -> None:
+def _note_local_sources(settings: ToolSettings, root: Path, cwd: Path, files: list[Path], problems: Problems) -> None:
     """`[tool.lakelet] sources` name files outright that no pipeline has."""
     known = {str(file) for file in files}
     for source in settings.sources:
@@ -84,8 +82,8 @@ def _sources(settings: ToolSettings, root: Path, cwd: Path, files: list[Path], p
             problems.add(LakeletError(CODE, what, where=where, todo=f"Add it: libraries: [{{file: {{path: {source}}}}}]"))
 
 
-def _pipeline(key: ResourceKey, pipeline: Node, problems: Problems) -> Iterator[Remark]:
-    for name, why in _HOSTED_ONLY.items():
+def _pipeline_differences(key: ResourceKey, pipeline: Node, problems: Problems) -> Iterator[Remark]:
+    for name, why in _DATABRICKS_ONLY.items():
         node = pipeline.get(name)
         if node is not None:
             yield f"only there: {name} of {key}; {why}", node.where

@@ -12,11 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.nodes import changed, elements, scalar, with_entries
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.notebooks import is_notebook
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.config.yaml_tree import Node, Problems, changed, elements, names_beside, scalar, with_entries
+from lakelet.deploy.bundle.uploads import is_notebook
 
 _ABSOLUTE = re.compile(r"/|~|[A-Za-z][A-Za-z0-9+.-]*:")
 _WHEEL = re.compile(r"(?P<path>.*\.whl)(\[[^\]]*\])?$")
@@ -240,9 +238,7 @@ class WorkspacePaths:
         return node
 
     def _missing(self, node: Node, path: Path, what: str) -> None:
-        folder = path.parent
-        beside = [one.name for one in folder.iterdir()] if folder.is_dir() else []
-        self._problems.bad(node, f"the {what} {node.text!r} does not exist", nearest=nearest_names(path.name, beside))
+        self._problems.bad(node, f"the {what} {node.text!r} does not exist", nearest=nearest_names(path.name, names_beside(path)))
 
 
 def _requirement(path: Node) -> Node:

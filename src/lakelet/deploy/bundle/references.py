@@ -1,15 +1,18 @@
-"""What `${…}` means in a deployment: variables, the bundle, the workspace and its user, fields of other resources."""
+"""What `${…}` means in a deployment: variables, the bundle and its Git checkout, the workspace and its user, fields of other resources.
+
+Facts of Git are read from its files, so that no `git` is needed.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.config.nodes import children, scalar
-from lakelet.config.references import References, Within, below, field_of, steps
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.base.redaction import redacted
+from lakelet.config.yaml_tree import Node, Problems, References, Within, below, children, field_of, mapping, scalar, steps, with_entries
 from lakelet.deploy.desired import ResourceKind, User
 
 _USER = "workspace.current_user"
@@ -158,3 +161,78 @@ LOOKUP_KINDS = frozenset(
     )
 )
 """What a variable may look up by name."""
+
+
+def with_defaults(tree: Node, root: Path) -> Node:
+    """The tree with the bundle's name and the folders of the workspace filled in, as references to one another."""
+    bundle = tree.get("bundle") or mapping({}, tree)
+    if bundle.get("name") is None:
+        bundle = with_entries(bundle, name=scalar(root.name, tree))
+    here = git_checkout(root)
+    git = bundle.get("git") or mapping({}, tree)
+    known = {"branch": here.branch, "commit": here.commit, "origin_url": here.origin_url}
+    git = with_entries(git, **{key: scalar(text or "", tree) for key, text in known.items() if git.get(key) is None})
+    bundle = with_entries(bundle, git=git)
+    workspace = tree.get("workspace") or mapping({}, tree)
+    for key, text in _FOLDERS.items():
+        node = workspace.get(key) or scalar(text, workspace)
+        workspace = with_entries(workspace, **{key: scalar(_workspace_folder(node.text), node)})
+    return with_entries(tree, bundle=bundle, workspace=workspace)
+
+
+_FOLDERS = {
+    "root_path": "~/.bundle/${bundle.name}/${bundle.target}",
+    "file_path": "${workspace.root_path}/files",
+    "resource_path": "${workspace.root_path}/resources",
+    "state_path": "${workspace.root_path}/state",
+    "artifact_path": "${workspace.root_path}/artifacts",
+}
+
+
+def _workspace_folder(path: str) -> str:
+    """A folder of the workspace with its full name: `~/x` is the user's, `/Users/…` and `/Shared/…` lie in `/Workspace`."""
+    if path == "~" or path.startswith("~/"):
+        path = "/Workspace/Users/${workspace.current_user.userName}" + path[1:]
+    elif path.startswith(("/Users/", "/Shared/")):
+        path = "/Workspace" + path
+    return path.rstrip("/") or "/"
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_ORIGIN = re.compile(r'\[remote "origin"\][^\[]*?^\s*url\s*=\s*(\S+)', re.MULTILINE)
+_PASSWORD = re.compile(r"//[^/@]*@")  # a token may stand before the host
+
+
+@dataclass(frozen=True)
+class GitCheckout:
+    """The branch that is checked out, its commit, the address of the remote `origin`; None where Git does not know."""
+
+    branch: str | None = None
+    commit: str | None = None
+    origin_url: str | None = None
+
+
+def git_checkout(folder: Path) -> GitCheckout:
+    """The state of the repository that a folder lies in; nothing outside of one."""
+    git = next((one / ".git" for one in (folder, *folder.parents) if (one / ".git").exists()), None)
+    if git is not None and git.is_file():  # a worktree or a submodule
+        git = (git.parent / _git_file(git).removeprefix("gitdir:").strip()).resolve()
+    head = _git_file(git / "HEAD") if git is not None else ""
+    if git is None:
+        return GitCheckout()
+    shared = (git / _git_file(git / "commondir")).resolve() if (git / "commondir").is_file() else git
+    remote = _ORIGIN.search(_git_file(shared / "config"))
+    origin = redacted(_PASSWORD.sub("//", remote[1])) if remote else None
+    if not head.startswith("ref:"):
+        return GitCheckout(None, head if _COMMIT.fullmatch(head) else None, origin)
+    ref = head.removeprefix("ref:").strip()
+    packed = {name: commit for commit, _, name in (line.partition(" ") for line in _git_file(shared / "packed-refs").splitlines())}
+    commit = _git_file(git / ref) or _git_file(shared / ref) or packed.get(ref, "")
+    return GitCheckout(ref.removeprefix("refs/heads/"), commit if _COMMIT.fullmatch(commit) else None, origin)
+
+
+def _git_file(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

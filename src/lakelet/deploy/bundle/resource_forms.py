@@ -1,10 +1,13 @@
-"""Keys, types and values of each kind of resource. Tests compare the keys with the parameters of Databricks' SDK."""
+"""Keys, types and values of each kind of resource, with the shape of schedules: Quartz cron expressions and time zones.
+
+Tests compare the keys with the parameters of Databricks' SDK.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from lakelet.deploy.bundle.cron import wrong_cron, wrong_time_zone
 from lakelet.deploy.bundle.forms import (
     ANYTHING,
     INTEGER,
@@ -13,40 +16,107 @@ from lakelet.deploy.bundle.forms import (
     TEXT_BY_NAME,
     TEXTS,
     Form,
-    Integer,
+    IntegerForm,
+    ListForm,
     NamedForm,
     RecordForm,
-    Several,
-    Text,
+    TextForm,
     choice,
     fields,
     switches,
     texts,
 )
-from lakelet.deploy.desired import ResourceKind
+from lakelet.deploy.desired import PRINCIPALS, ResourceKind
 
-PRINCIPALS = ("user_name", "group_name", "service_principal_name")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_FIELDS = (
+    ("seconds", 0, 59, ()),
+    ("minutes", 0, 59, ()),
+    ("hours", 0, 23, ()),
+    ("day of month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day of week", 1, 7, _DAYS),
+    ("year", 1970, 2099, ()),
+)
+_SPECIAL = {
+    "day of month": re.compile(r"L(-\d{1,2})?W?|\d{1,2}W"),
+    "day of week": re.compile(r"L|[1-7]L|[1-7]#[1-5]|(SUN|MON|TUE|WED|THU|FRI|SAT)(L|#[1-5])"),
+}
+
+
+def wrong_cron(text: str) -> str | None:
+    """Return the error of a Quartz cron expression, None for a valid one."""
+    parts = text.upper().split()
+    if len(parts) not in (6, 7):
+        more = ": Quartz begins with the seconds" if len(parts) == 5 else ""
+        return f"has {len(parts)} fields and not 6 or 7 (seconds, minutes, hours, day of month, month, day of week, year){more}"
+    for part, (name, low, high, names) in zip(parts, _FIELDS, strict=False):
+        if not _fits_field(part, name, low, high, names):
+            return f"has {part!r} as {name}, which goes from {low} to {high}"
+    if (parts[3] == "?") == (parts[5] == "?"):
+        return "needs '?' as day of month or as day of week, and not as both"
+    return None
+
+
+def _fits_field(part: str, name: str, low: int, high: int, names: tuple[str, ...]) -> bool:
+    if part == "?":
+        return name in _SPECIAL
+    return all(_fits_entry(one, name, low, high, names) for one in part.split(","))
+
+
+def _fits_entry(part: str, name: str, low: int, high: int, names: tuple[str, ...]) -> bool:
+    if name in _SPECIAL and _SPECIAL[name].fullmatch(part):
+        return True
+    head, slash, step = part.partition("/")
+    if slash and not (step.isdigit() and int(step) >= 1):
+        return False
+    if head == "*":
+        return True
+    ends = head.split("-")
+    return len(ends) <= 2 and all(_is_number_of_field(end, low, high, names) for end in ends)
+
+
+def _is_number_of_field(text: str, low: int, high: int, names: tuple[str, ...]) -> bool:
+    return text in names or (text.isdigit() and low <= int(text) <= high)
+
+
+@lru_cache(maxsize=1)
+def _time_zones() -> frozenset[str]:
+    from zoneinfo import available_timezones
+
+    return frozenset(available_timezones())
+
+
+def wrong_time_zone(text: str) -> str | None:
+    """Return the error of a time zone's name, None for a valid one."""
+    zones = _time_zones()
+    if not zones or text in zones or re.fullmatch(r"(UTC|GMT)?[+-]\d{1,2}(:\d{2})?", text) or re.fullmatch(r"[A-Z]{3}", text):
+        return None
+    return "is not a time zone; for example: Europe/Berlin, UTC"
+
+
 LIFECYCLE = RecordForm("a lifecycle", switches("prevent_destroy started"))
 RUN_AS = RecordForm("run_as", texts("user_name service_principal_name group_name"), one_of=(PRINCIPALS,))
 
 
-def permissions(*levels: str) -> Several:
+def permissions(*levels: str) -> ListForm:
     """A list of permissions of these levels."""
-    return Several(RecordForm("a permission", {"level": choice(*levels), **texts(" ".join(PRINCIPALS))}, ("level",), (PRINCIPALS,)))
+    return ListForm(RecordForm("a permission", {"level": choice(*levels), **texts(" ".join(PRINCIPALS))}, ("level",), (PRINCIPALS,)))
 
 
 def _mail(text: str) -> str | None:
     return None if re.fullmatch(r"[^@\s]+@[^@\s]+", text) else "is not an e-mail address"
 
 
-_MAIL = Text(check=_mail)
-_SECONDS, _COUNT = Integer(0), Integer(1)
+_MAIL = TextForm(check=_mail)
+_SECONDS, _COUNT = IntegerForm(0), IntegerForm(1)
 
 # --- pipelines ------------------------------------------------------------------------------------------------------------------------
 
 ALERTS = ("on-update-success", "on-update-failure", "on-update-fatal-failure", "on-flow-failure")
 _NOTIFICATION = RecordForm(
-    "a notification", {"alerts": Several(choice(*ALERTS)), "email_recipients": Several(_MAIL)}, ("alerts", "email_recipients")
+    "a notification", {"alerts": ListForm(choice(*ALERTS)), "email_recipients": ListForm(_MAIL)}, ("alerts", "email_recipients")
 )
 _PATH = {"path": TEXT}
 LIBRARY = RecordForm(
@@ -72,7 +142,7 @@ CLUSTER = RecordForm(
             {"min_workers": INTEGER, "max_workers": INTEGER, "mode": choice("ENHANCED", "LEGACY")},
             ("min_workers", "max_workers"),
         ),
-        "num_workers": Integer(0),
+        "num_workers": IntegerForm(0),
         "ssh_public_keys": TEXTS,
     },
 )
@@ -96,22 +166,22 @@ PIPELINE_REQUEST: dict[str, Form] = {
     **switches("allow_duplicate_names continuous development photon serverless"),
     "channel": choice("CURRENT", "PREVIEW", any_case=True),
     "edition": choice("CORE", "PRO", "ADVANCED", any_case=True),
-    "clusters": Several(CLUSTER),
+    "clusters": ListForm(CLUSTER),
     "configuration": TEXT_BY_NAME,
     "environment": RecordForm("an environment", {"dependencies": TEXTS, "environment_version": TEXT}),
     "event_log": RecordForm("event_log", texts("catalog name schema"), ("name",)),
     "filters": RecordForm("filters", {"include": TEXTS, "exclude": TEXTS}),
     "gateway_definition": ANYTHING,
     "ingestion_definition": ANYTHING,
-    "libraries": Several(LIBRARY),
-    "notifications": Several(_NOTIFICATION),
+    "libraries": ListForm(LIBRARY),
+    "notifications": ListForm(_NOTIFICATION),
     "parameters": TEXT_BY_NAME,
     "restart_window": RecordForm(
         "restart_window",
         {
             "start_hour": INTEGER,
-            "days_of_week": Several(choice("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")),
-            "time_zone_id": Text(check=wrong_time_zone),
+            "days_of_week": ListForm(choice("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")),
+            "time_zone_id": TextForm(check=wrong_time_zone),
         },
         ("start_hour",),
     ),
@@ -133,12 +203,12 @@ JOB_LEVELS = ("CAN_MANAGE", "CAN_MANAGE_RUN", "CAN_VIEW", "IS_OWNER")
 PAUSE = choice("PAUSED", "UNPAUSED")
 _SOURCE = choice("WORKSPACE", "GIT")
 _ON = "on_start on_success on_failure on_duration_warning_threshold_exceeded on_streaming_backlog_exceeded"
-EMAIL = RecordForm("email_notifications", {**fields(Several(_MAIL), _ON), "no_alert_for_skipped_runs": SWITCH})
-WEBHOOK = RecordForm("webhook_notifications", fields(Several(RecordForm("a webhook", {"id": TEXT}, ("id",))), _ON))
+EMAIL = RecordForm("email_notifications", {**fields(ListForm(_MAIL), _ON), "no_alert_for_skipped_runs": SWITCH})
+WEBHOOK = RecordForm("webhook_notifications", fields(ListForm(RecordForm("a webhook", {"id": TEXT}, ("id",))), _ON))
 HEALTH = RecordForm(
     "health",
     {
-        "rules": Several(
+        "rules": ListForm(
             RecordForm(
                 "a health rule",
                 {
@@ -154,13 +224,13 @@ HEALTH = RecordForm(
         )
     },
 )
-CRON = Text(check=wrong_cron)
+CRON = TextForm(check=wrong_cron)
 SCHEDULE = RecordForm(
     "a schedule",
-    {"quartz_cron_expression": CRON, "timezone_id": Text(check=wrong_time_zone), "pause_status": PAUSE},
+    {"quartz_cron_expression": CRON, "timezone_id": TextForm(check=wrong_time_zone), "pause_status": PAUSE},
     ("quartz_cron_expression", "timezone_id"),
 )
-_WAITS: dict[str, Form] = {"min_time_between_triggers_seconds": Integer(60), "wait_after_last_change_seconds": Integer(60)}
+_WAITS: dict[str, Form] = {"min_time_between_triggers_seconds": IntegerForm(60), "wait_after_last_change_seconds": IntegerForm(60)}
 PERIODIC = RecordForm("a periodic trigger", {"interval": _COUNT, "unit": choice("MINUTES", "HOURS", "DAYS", "WEEKS")}, ("interval", "unit"))
 FILE_ARRIVAL = RecordForm("a file arrival trigger", {"url": TEXT, **_WAITS}, ("url",))
 TABLE_UPDATE = RecordForm(
@@ -236,9 +306,9 @@ TASK = RecordForm(
         **_TASK_KINDS,
         **texts("task_key description environment_key existing_cluster_id job_cluster_key"),
         **switches("disable_auto_optimization disabled retry_on_timeout"),
-        "depends_on": Several(RecordForm("a dependency", texts("task_key outcome"), ("task_key",))),
+        "depends_on": ListForm(RecordForm("a dependency", texts("task_key outcome"), ("task_key",))),
         "run_if": choice("ALL_SUCCESS", "ALL_DONE", "NONE_FAILED", "AT_LEAST_ONE_SUCCESS", "ALL_FAILED", "AT_LEAST_ONE_FAILED"),
-        "max_retries": Integer(-1),
+        "max_retries": IntegerForm(-1),
         "min_retry_interval_millis": _SECONDS,
         "timeout_seconds": _SECONDS,
         "email_notifications": EMAIL,
@@ -247,7 +317,7 @@ TASK = RecordForm(
             "notification_settings", switches("alert_on_last_attempt no_alert_for_canceled_runs no_alert_for_skipped_runs")
         ),
         "health": HEALTH,
-        "libraries": Several(ANYTHING),
+        "libraries": ListForm(ANYTHING),
         "new_cluster": _CLUSTER_OF_JOBS,
         "compute": ANYTHING,
     },
@@ -261,22 +331,22 @@ JOB_REQUEST: dict[str, Form] = {
     "edit_mode": choice("UI_LOCKED", "EDITABLE"),
     "format": choice("MULTI_TASK", "SINGLE_TASK"),
     "email_notifications": EMAIL,
-    "environments": Several(RecordForm("an environment", {"environment_key": TEXT, "spec": NamedForm(ANYTHING)}, ("environment_key",))),
+    "environments": ListForm(RecordForm("an environment", {"environment_key": TEXT, "spec": NamedForm(ANYTHING)}, ("environment_key",))),
     "git_source": ANYTHING,
     "health": HEALTH,
-    "job_clusters": Several(RecordForm("a job cluster", {"job_cluster_key": TEXT, "new_cluster": _CLUSTER_OF_JOBS}, ("job_cluster_key",))),
+    "job_clusters": ListForm(RecordForm("a job cluster", {"job_cluster_key": TEXT, "new_cluster": _CLUSTER_OF_JOBS}, ("job_cluster_key",))),
     "max_concurrent_runs": _COUNT,
     "notification_settings": RecordForm("notification_settings", switches("no_alert_for_canceled_runs no_alert_for_skipped_runs")),
-    "parameters": Several(RecordForm("a job parameter", texts("name default"), ("name", "default"))),
+    "parameters": ListForm(RecordForm("a job parameter", texts("name default"), ("name", "default"))),
     "performance_target": choice("PERFORMANCE_OPTIMIZED", "STANDARD"),
     "queue": RecordForm("queue", {"enabled": SWITCH}, ("enabled",)),
     "run_as": RUN_AS,
     "schedule": SCHEDULE,
     "tags": TEXT_BY_NAME,
-    "tasks": Several(TASK),
+    "tasks": ListForm(TASK),
     "timeout_seconds": _SECONDS,
     "trigger": TRIGGER,
-    "triggers": Several(ANYTHING),
+    "triggers": ListForm(ANYTHING),
     "webhook_notifications": WEBHOOK,
 }
 """What the request that makes a job takes."""
@@ -311,9 +381,9 @@ SCHEMA_PRIVILEGES = (
 VOLUME_PRIVILEGES = ("ALL_PRIVILEGES", "APPLY_TAG", "MANAGE", "READ_VOLUME", "WRITE_VOLUME")
 
 
-def _grants(*privileges: str) -> Several:
-    fields: dict[str, Form] = {"principal": TEXT, "privileges": Several(choice(*privileges, any_case=True))}
-    return Several(RecordForm("a grant", fields, ("principal", "privileges")))
+def _grants(*privileges: str) -> ListForm:
+    fields: dict[str, Form] = {"principal": TEXT, "privileges": ListForm(choice(*privileges, any_case=True))}
+    return ListForm(RecordForm("a grant", fields, ("principal", "privileges")))
 
 
 SCHEMA_REQUEST: dict[str, Form] = {

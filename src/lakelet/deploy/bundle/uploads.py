@@ -1,22 +1,20 @@
-"""Which files of a bundle's folder are uploaded: `sync`, `.gitignore`, and what a checkout never means."""
+"""Which files of a bundle's folder are uploaded (`sync`, `.gitignore`, and what a checkout never means), and which are notebooks."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.config.bundle import synced_paths
-from lakelet.config.nodes import elements
-from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.notebooks import is_notebook
-from lakelet.deploy.bundle.problems import Problems
+from lakelet.config.bundle_files import synced_paths
+from lakelet.config.yaml_tree import Node, Problems, elements
 from lakelet.deploy.desired import SourceFile
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ _INSIDE = re.compile(r"/\*\*\s*$")
 
 
 @dataclass(frozen=True)
-class Synced:
+class SyncedFiles:
     """The files of a deployment.
 
     Attributes:
@@ -43,7 +41,7 @@ class Synced:
     starts: tuple[Path, ...]
 
 
-def synced_files(root: Path, sync: Node | None, problems: Problems) -> Synced:
+def synced_files(root: Path, sync: Node | None, problems: Problems) -> SyncedFiles:
     """The files that a deployment uploads.
 
     Args:
@@ -52,20 +50,20 @@ def synced_files(root: Path, sync: Node | None, problems: Problems) -> Synced:
 
     `sync.paths` are relative to the file they are written in, patterns to the bundle's folder.
     """
-    starts = _starts(root, sync, problems)
+    starts = _searched_folders(root, sync, problems)
     base = Path(os.path.commonpath([root, *starts]))
     include, exclude = (_patterns(sync, key) for key in ("include", "exclude"))
     files = set()
     for start in starts:
-        files |= set(_unignored(start, _Ignored.above(start, root)))
+        files |= set(_unignored(start, _GitignoreFiles.above(start, root)))
     if include is not None:
         files |= {file for file in _all_below(root) if include.match_file(_below(file, root))}
     if exclude is not None:
         files = {file for file in files if not (file.is_relative_to(root) and exclude.match_file(_below(file, root)))}
-    return Synced(base, tuple(sorted(files)), tuple(starts))
+    return SyncedFiles(base, tuple(sorted(files)), tuple(starts))
 
 
-def hashed(synced: Synced) -> tuple[SourceFile, ...]:
+def with_digests(synced: SyncedFiles) -> tuple[SourceFile, ...]:
     """The files with their size and the SHA-256 of their content, by path. Raises CONFIG_INVALID for one that cannot be read."""
     found = []
     for file in synced.files:
@@ -73,11 +71,11 @@ def hashed(synced: Synced) -> tuple[SourceFile, ...]:
             content = file.read_bytes()
         except OSError as error:
             raise LakeletError("CONFIG_INVALID", f"{file} cannot be read", why=str(error)) from error
-        found.append(SourceFile(_below(file, synced.base), file, hashlib.sha256(content).hexdigest(), len(content), is_notebook(file)))
+        found.append(SourceFile(_below(file, synced.base), file, hashlib.sha256(content).hexdigest(), len(content)))
     return tuple(sorted(found, key=lambda one: one.path))
 
 
-def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]:
+def _searched_folders(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]:
     starts = []
     for node, path in synced_paths(sync):
         if path.is_dir():
@@ -90,10 +88,10 @@ def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]
 
 def _patterns(sync: Node | None, key: str) -> GitIgnoreSpec | None:
     texts = [node.text for node in elements(sync.get(key) if sync else None)]
-    return _spec(text.removeprefix("./") for text in texts) if texts else None
+    return _gitignore_spec(text.removeprefix("./") for text in texts) if texts else None
 
 
-def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
+def _gitignore_spec(lines: Iterable[str]) -> GitIgnoreSpec:
     try:
         from pathspec import GitIgnoreSpec
     except ImportError as missing:
@@ -103,7 +101,7 @@ def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
 
 
 @dataclass(frozen=True)
-class _Ignored:
+class _GitignoreFiles:
     """The `.gitignore` files from the top of a repository down to a folder: the last pattern that matches a path decides.
 
     What lies in a folder that is ignored is never asked for. `everything`: the folder itself is ignored, or one above it.
@@ -113,7 +111,7 @@ class _Ignored:
     everything: bool = False
 
     @classmethod
-    def above(cls, folder: Path, root: Path) -> _Ignored:
+    def above(cls, folder: Path, root: Path) -> _GitignoreFiles:
         """Those that hold for a folder: of the Git repository that it lies in, else from the bundle's folder downwards."""
         line = [folder, *folder.parents]
         top = next((one for one in line if (one / ".git").exists()), None) or (root if folder.is_relative_to(root) else folder)
@@ -125,18 +123,18 @@ class _Ignored:
                 return cls(everything=True)
         return ignored
 
-    def with_file(self, folder: Path) -> _Ignored:
+    def with_file(self, folder: Path) -> _GitignoreFiles:
         file = folder / ".gitignore"
         if not file.is_file():
             return self
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-        return _Ignored((*self.specs, (folder, _spec(one for line in lines for one in _as_pathspec(line)))))
+        return _GitignoreFiles((*self.specs, (folder, _gitignore_spec(one for line in lines for one in _as_pathspec(line)))))
 
     def covers(self, path: Path, *, folder: bool = False) -> bool:
         for base, spec in reversed(self.specs):
             text = _below(path, base) + ("/" if folder else "")
             for pattern in reversed(spec.patterns):
-                if pattern.include is not None and _means(pattern, text):
+                if pattern.include is not None and _matches_itself(pattern, text):
                     return bool(pattern.include)
         return self.everything
 
@@ -146,7 +144,7 @@ def _as_pathspec(line: str) -> tuple[str, ...]:
     return (_INSIDE.sub("/*", line), _INSIDE.sub("/*/**", line)) if _INSIDE.search(line) else (line,)
 
 
-def _means(pattern: Any, path: str) -> bool:
+def _matches_itself(pattern: Any, path: str) -> bool:
     """Whether a pattern of Git matches the path itself. pathspec matches folders above it too; the slash of that folder is noted then."""
     found = pattern.match_file(path)
     if found is None:
@@ -154,7 +152,7 @@ def _means(pattern: Any, path: str) -> bool:
     return found.match.groupdict().get("ps_d") is None or found.match.end("ps_d") == len(path)
 
 
-def _unignored(folder: Path, ignored: _Ignored) -> Iterator[Path]:
+def _unignored(folder: Path, ignored: _GitignoreFiles) -> Iterator[Path]:
     ignored = ignored.with_file(folder)
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda one: one.name):
@@ -182,3 +180,31 @@ def _is_never(folder: Path) -> bool:
 
 def _below(path: Path, base: Path) -> str:
     return path.relative_to(base).as_posix()
+
+
+_HEADS = {
+    ".py": b"# Databricks notebook source",
+    ".sql": b"-- Databricks notebook source",
+    ".scala": b"// Databricks notebook source",
+    ".r": b"# Databricks notebook source",
+}
+
+
+@lru_cache(maxsize=4096)
+def _first_bytes(file: Path, changed: int) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(64)
+
+
+def is_notebook(file: Path) -> bool:
+    """Whether a file is a notebook: a Jupyter one, or source text that begins with the line of one."""
+    return file.suffix.lower() == ".ipynb" or (
+        file.is_file() and begins_notebook(file.name, lambda: _first_bytes(file, file.stat().st_mtime_ns))
+    )
+
+
+def begins_notebook(name: str, content: Callable[[], bytes]) -> bool:
+    """Whether a file of this name is a notebook. `content`: gives what is in it, or the begin of that, where the name does not decide."""
+    suffix = PurePosixPath(name).suffix.lower()
+    head = _HEADS.get(suffix)
+    return suffix == ".ipynb" or (head is not None and content().removeprefix(b"\xef\xbb\xbf").startswith(head))

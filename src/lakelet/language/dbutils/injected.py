@@ -12,11 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lakelet.base.locations import caller_location
-from lakelet.language.dbutils.files import Locate
-from lakelet.language.dbutils.members import Note
+from lakelet.base.user_code import caller_location
+from lakelet.language.dbutils.parts import Locate, Note
 from lakelet.language.dbutils.tools import DBUtils
-from lakelet.language.notebook.running import Frame, new_module
+from lakelet.language.notebook.running import ModuleFrame, new_module
 from lakelet.language.registry import Notice
 
 _PARTS = ("sdk", "connect")
@@ -51,13 +50,13 @@ class Injected:
     _latest: DBUtils | None = None
     _shown: set[str] = field(default_factory=set)
 
-    def frame(self, file: Path) -> Frame:
+    def frame(self, file: Path) -> ModuleFrame:
         """What one source file runs in, with its own widgets, and with the module `dlt` where that is in place (decision 59)."""
         tools = self._latest = self._tools(file)
         names = self._globals(tools)
         if "dlt" in sys.modules:
             names = {"dlt": sys.modules["dlt"], **names}
-        return Frame(new_module(file, names), tools.widgets._given)
+        return ModuleFrame(new_module(file, names), tools.widgets._given)
 
     @contextmanager
     def while_loading(self) -> Iterator[None]:
@@ -79,8 +78,8 @@ class Injected:
         else:
             package = importlib.import_module("databricks")
         # `import databricks.sdk.runtime as …` asks the package for its attribute `sdk`; the SDK itself is not imported for that.
-        lent = {name: vars(made)[name] for name in _PARTS if not hasattr(package, name)}
-        vars(package).update(lent)
+        added = {name: vars(made)[name] for name in _PARTS if not hasattr(package, name)}
+        vars(package).update(added)
         before = {name: sys.modules.get(name) for name in modules}
         sys.modules.update(modules)
         try:
@@ -91,7 +90,7 @@ class Injected:
                     sys.modules.pop(name, None)
                 else:
                     sys.modules[name] = module
-            for name in lent:
+            for name in added:
                 if f"databricks.{name}" not in sys.modules:  # else the code has imported the package's own
                     vars(package).pop(name, None)
 
@@ -119,7 +118,7 @@ class Injected:
 
     def _shows_nothing(self, name: str) -> Callable[..., None]:
         def show(*_: Any, **__: Any) -> None:
-            if not self._loading or name not in self._shown:  # each flow is told once, by whoever keeps its notices
+            if not self._loading or name not in self._shown:  # each flow gets the notice once, by whoever keeps its notices
                 self._shown |= {name} if self._loading else set()
                 self.note(Notice(f"{name} shows nothing in a pipeline", caller_location()))
 

@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lakelet.base.locations import caller_location
 from lakelet.base.redaction import remember
-from lakelet.language.dbutils.files import FileSystem, Locate
-from lakelet.language.dbutils.members import Group, Note, UnknownMember
-from lakelet.language.dbutils.values import Secrets, Widgets
+from lakelet.base.user_code import caller_location
+from lakelet.language.dbutils.parts import DBUtilsPart, FileSystem, Locate, Note, Secrets, UnknownMember, Widgets
 from lakelet.language.notebook import NotebookExit
 from lakelet.language.registry import Notice
 
@@ -20,7 +18,7 @@ HOST, TOKEN = "DATABRICKS_HOST", "DATABRICKS_TOKEN"
 _ALONE = "A pipeline is one update on this machine."
 
 
-class Workflow(Group):
+class Workflow(DBUtilsPart):
     """`dbutils.notebook`."""
 
     _name = "dbutils.notebook"
@@ -48,7 +46,7 @@ class Workflow(Group):
         return Context(self._note, self._file)
 
 
-class Context(Group):
+class Context(DBUtilsPart):
     """What a source file may know of itself: its path, its user, and what the environment says of a workspace (DS-24).
 
     Cluster, job, run and workspace have no id here.
@@ -121,7 +119,7 @@ class Context(Group):
         return os.environ.get(variable, "")
 
 
-class Tags(Group):
+class Tags(DBUtilsPart):
     """`getContext().tags()`; only that of the user has a value here."""
 
     _name = "tags() of the notebook's context"
@@ -164,7 +162,7 @@ class ScalaOption:
         return "None" if self._value is None else f"Some({self._value})"
 
 
-class Library(Group):
+class Library(DBUtilsPart):
     """`dbutils.library`: packages come from this environment."""
 
     _name = "dbutils.library"
@@ -173,7 +171,7 @@ class Library(Group):
         self._without_effect("restartPython()", "nothing was installed, so nothing needs a restart")
 
 
-class TaskValues(Group):
+class TaskValues(DBUtilsPart):
     """`dbutils.jobs.taskValues`: a pipeline is not a task of a job here."""
 
     _name = "dbutils.jobs.taskValues"
@@ -189,7 +187,7 @@ class TaskValues(Group):
         self._without_effect("set(...)", "no task of a job follows")
 
 
-class Jobs(Group):
+class Jobs(DBUtilsPart):
     """`dbutils.jobs`."""
 
     _name = "dbutils.jobs"
@@ -199,7 +197,7 @@ class Jobs(Group):
         self.taskValues = TaskValues(note)
 
 
-class Data(Group):
+class Data(DBUtilsPart):
     """`dbutils.data`."""
 
     _name = "dbutils.data"
@@ -208,7 +206,7 @@ class Data(Group):
         self._without_effect("summarize(...)")
 
 
-class DBUtils(Group):
+class DBUtils(DBUtilsPart):
     """`dbutils` of one source file (DS-24)."""
 
     def __init__(

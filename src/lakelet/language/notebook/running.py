@@ -1,6 +1,7 @@
 """Runs source files: their Python cells as one module, their SQL cells as declarations.
 
-Cells that a pipeline does not execute are left out as on Databricks, each with a notice; only Markdown needs none.
+Cells that a pipeline does not execute are left out as on Databricks, each with a notice; only Markdown needs none. Where a
+declaration raises, the rest of the source runs.
 """
 
 from __future__ import annotations
@@ -11,24 +12,35 @@ import builtins
 import inspect
 import linecache
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.base.locations import cell_filename
-from lakelet.language.notebook.cells import read_source
-from lakelet.language.notebook.declarations import declaration_at
-from lakelet.language.notebook.magics import Code, Magic, packages, pieces, run_target
-from lakelet.language.notebook.source import PYTHON, SQL, NotebookCell, Source
+from lakelet.base.user_code import cell_filename
+from lakelet.language import api
+from lakelet.language.lost import root_name
+from lakelet.language.notebook.cells import (
+    NOTEBOOK_SUFFIXES,
+    PYTHON,
+    SQL,
+    MagicCommand,
+    NotebookCell,
+    Source,
+    notebook_file,
+    packages,
+    pieces_of,
+    read_source,
+    run_target,
+)
 from lakelet.language.registry import active_registry
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-_SUFFIXES = (".py", ".ipynb", ".sql")
 _FUTURES = sum(getattr(futures, name).compiler_flag for name in futures.all_feature_names)
 _QUIET = frozenset({"md", "md-sandbox", "skip"})
 _MAKES = frozenset({"sh", "bash", "fs", "sql", "scala", "r", "python", "writefile", "environment", "conda", "!"})
@@ -40,7 +52,7 @@ class NotebookExit(BaseException):
 
 
 @dataclass(frozen=True)
-class Frame:
+class ModuleFrame:
     """What a source file runs in: its module, and who takes the arguments that a `%run` hands on."""
 
     module: ModuleType
@@ -48,7 +60,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class CodePiece:
+class CompiledPiece:
     """A piece of a source that is executed: its code, and the text and the flags that it was compiled from."""
 
     code: CodeType
@@ -71,7 +83,7 @@ class Sources:
         left_out: a declaration that raises is handed to it, and the file goes on behind it; None: the file breaks off.
     """
 
-    frame: Callable[[Path], Frame]
+    frame: Callable[[Path], ModuleFrame]
     declare: Callable[[Source], bool]
     files: Sequence[Path] = ()
     left_out: LeftOut | None = None
@@ -93,20 +105,20 @@ class Sources:
         except NotebookExit:
             return frame.module, True
 
-    def _run(self, source: Source, frame: Frame, within: tuple[Path, ...]) -> bool:
+    def _run(self, source: Source, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
         self._note_others(source)
         if source.language == SQL:
             return self.declare(source)
         linecache.cache.pop(str(source.file), None)
         understood = True
         for step in _compiled(source):
-            if isinstance(step, CodePiece):
+            if isinstance(step, CompiledPiece):
                 self._execute(source, step, frame)
             else:
                 understood &= self._include(source, *step, frame, within)
         return understood
 
-    def _execute(self, source: Source, step: CodePiece, frame: Frame) -> None:
+    def _execute(self, source: Source, step: CompiledPiece, frame: ModuleFrame) -> None:
         """Run a piece of code. Behind a declaration that raises it goes on: the others in the piece are declared all the same."""
         code: CodeType | None = step.code
         while code is not None:
@@ -121,7 +133,7 @@ class Sources:
                 rest = ast.Module(found[1], [])
                 code = compile(rest, code.co_filename, "exec", flags=step.flags, dont_inherit=True) if found[1] else None
 
-    def _run_code(self, code: CodeType, frame: Frame) -> None:
+    def _run_code(self, code: CodeType, frame: ModuleFrame) -> None:
         """Run code; one that waits (`await` outside of functions, in notebooks) runs on an event loop of the sources' own."""
         if not code.co_flags & inspect.CO_COROUTINE:
             exec(code, vars(frame.module))
@@ -138,11 +150,11 @@ class Sources:
             self._loop.close()
             self._loop = None
 
-    def _include(self, source: Source, cell: NotebookCell, magic: Magic, frame: Frame, within: tuple[Path, ...]) -> bool:
+    def _include(self, source: Source, cell: NotebookCell, magic: MagicCommand, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
         """Run the notebook that a `%run` names, in the module of the one that names it."""
         where = source.where(cell, cell.line + magic.line - 1)
         path, given = run_target(magic.rest)
-        file = _named(source.file, path, where)
+        file = _notebook_of_run(source.file, path, where)
         if file in within:
             shown = " → ".join(one.name for one in (*within, file))
             raise LakeletError("NOTEBOOK_NOT_FOUND", f"%run {path} comes back to a notebook that is running", where=where, why=shown)
@@ -172,14 +184,13 @@ class Sources:
             active_registry().note(text, source.where(first), magic=f"%{language}" if language in _MAKES else None)
 
 
-def _named(source: Path, path: str, where: Location) -> Path:
+def _notebook_of_run(source: Path, path: str, where: Location) -> Path:
     """The notebook that a `%run` in `source` means: relative to it, with or without extension. Raises NOTEBOOK_NOT_FOUND."""
     base = Path(os.path.normpath(source.resolve().parent / path))
-    choices = [base.with_name(base.name + suffix) for suffix in _SUFFIXES] if path else []
-    hit = next((one for one in [*choices, *([base] if path else [])] if one.is_file()), None)
+    hit = notebook_file(source.resolve(), path)
     if hit is not None:
         return hit.resolve()
-    beside = [one.stem for one in base.parent.iterdir() if one.suffix in _SUFFIXES] if base.parent.is_dir() else []
+    beside = [one.stem for one in base.parent.iterdir() if one.suffix in NOTEBOOK_SUFFIXES] if base.parent.is_dir() else []
     absolute = path.startswith("/")
     raise LakeletError(
         "NOTEBOOK_NOT_FOUND",
@@ -191,47 +202,33 @@ def _named(source: Path, path: str, where: Location) -> Path:
     )
 
 
-def _compiled(source: Source) -> list[CodePiece | tuple[NotebookCell, Magic]]:
+def _compiled(source: Source) -> list[CompiledPiece | tuple[NotebookCell, MagicCommand]]:
     """All cells of a Python source, compiled: pieces of code, and between them the `%run` commands. Raises SyntaxError."""
-    steps: list[CodePiece | tuple[NotebookCell, Magic]] = []
+    steps: list[CompiledPiece | tuple[NotebookCell, MagicCommand]] = []
     flags = 0
     if any(cell.uncommented for cell in source.own()):
-        _remember(str(source.file), _as_executed(source))
+        _keep_lines(str(source.file), _as_executed(source))
     for cell in source.own():
         filename = cell_filename(str(source.file), cell.number)
         if cell.number is not None:
-            _remember(filename, cell.text)
-        for piece in _pieces(source, cell, filename):
-            if isinstance(piece, Magic):
+            _keep_lines(filename, cell.text)
+        for piece in pieces_of(source, cell, filename):
+            if isinstance(piece, MagicCommand):
                 if piece.name == "run":
                     steps.append((cell, piece))
                 else:
                     magic = {"!": "!"}.get(piece.name, f"%{piece.name}") if piece.name in _MAKES else None
                     active_registry().note(_notice(piece), source.where(cell, cell.line + piece.line - 1), magic=magic)
                 continue
-            above = "\n" * (cell.line + piece.line - 2)  # so that line numbers are those of the file
+            text = piece.numbered(cell)
             awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.notebook else 0
-            code = compile(above + piece.text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
-            steps.append(CodePiece(code, above + piece.text, flags | awaiting))
+            code = compile(text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
+            steps.append(CompiledPiece(code, text, flags | awaiting))
             flags |= code.co_flags & _FUTURES
     return steps
 
 
-def _pieces(source: Source, cell: NotebookCell, filename: str) -> Iterator[Code | Magic]:
-    """The pieces of a cell; plain Python files have no magic commands. Lines of a SyntaxError are those of the file."""
-    if not source.notebook:
-        yield Code(cell.text, 1)
-        return
-    try:
-        yield from pieces(cell.text, filename)
-    except SyntaxError as error:
-        lines = cell.text.split("\n")
-        error.text = lines[min(error.lineno or 1, len(lines)) - 1]  # Python looks into the file, whose lines are others
-        error.lineno = (error.lineno or 1) + cell.line - 1
-        raise
-
-
-def _notice(magic: Magic) -> str:
+def _notice(magic: MagicCommand) -> str:
     if magic.name == "pip":
         named = packages(magic.rest)
         what = f"packages come from this environment; the notebook asks for {', '.join(named)}" if named else "nothing is installed here"
@@ -250,7 +247,7 @@ def _as_executed(source: Source) -> str:
     return "\n".join(lines)
 
 
-def _remember(filename: str, text: str) -> None:
+def _keep_lines(filename: str, text: str) -> None:
     """Let `linecache` have the text: no file holds it in this form."""
     linecache.cache[filename] = (len(text), None, [line + "\n" for line in text.split("\n")], filename)
 
@@ -261,3 +258,40 @@ def new_module(file: Path, names: Mapping[str, Any]) -> ModuleType:
     module.__file__ = str(file)
     vars(module).update(names, __builtins__=builtins)
     return module
+
+
+_MODULES = frozenset({"dlt", "pyspark.pipelines", "databricks.pipelines"})
+_USUAL = frozenset({"dlt", "dp"})
+"""Names under which the language is imported: one that is missing is a declaration whose import was forgotten."""
+
+
+def declaration_at(error: Exception, code: CodeType, text: str, names: Mapping[str, Any]) -> tuple[ast.stmt, list[ast.stmt]] | None:
+    """Return the statement of a piece of code that raised, and those behind it, if it only was to declare something; else None.
+
+    `text`: what the code was compiled from; `names`: what the names of the source mean.
+    """
+    line = next((line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code is code), None)
+    if line is None:
+        return None
+    body = ast.parse(text).body
+    for number, statement in enumerate(body):
+        first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", ()))])
+        if first <= line <= (statement.end_lineno or statement.lineno):
+            return (statement, body[number + 1 :]) if _declares(statement, names) else None
+    return None
+
+
+def _declares(statement: ast.stmt, names: Mapping[str, Any]) -> bool:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        return any(_is_language(root_name(decorator), names) for decorator in statement.decorator_list)
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and _is_language(root_name(statement.value), names)
+
+
+def _is_language(name: str | None, names: Mapping[str, Any]) -> bool:
+    """Whether a name means the module of the language or one of its functions, or would if it were imported."""
+    found = names.get(name or "")
+    if found is None:
+        return name in _USUAL
+    if isinstance(found, ModuleType):
+        return found.__name__ in _MODULES
+    return any(found is function for function in (*api.DLT.values(), *api.DP.values()))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
+from lakelet.base.user_code import display_path
 from lakelet.language.change_flows import ChangeArguments, declare_changes
 from lakelet.language.flows import replacement
 from lakelet.language.lost import lost_sql

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import cell_filename
 from lakelet.base.names import Namespace, quoted
 from lakelet.base.raised import innermost_location
 from lakelet.base.sentences import POSITION
+from lakelet.base.user_code import cell_filename
 from lakelet.language.model import QueryFunction
 from lakelet.language.registry import active_reader, names_in
 from lakelet.language.sql.values import ColumnDefinition, Fragment

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, listed
-from lakelet.config.bundle import bundle_file, load_bundle
-from lakelet.config.folder_walk import MOST_FILES, FolderWalk, is_shared, shared_error
-from lakelet.config.source_files import all_in_folder
+from lakelet.config.bundle import load_bundle
+from lakelet.config.bundle_files import bundle_file
+from lakelet.config.project_sources import project_above
+from lakelet.config.source_files import MOST_FILES, FolderWalk, all_in_folder, is_shared, shared_error
 from lakelet.config.spark_pipeline_file import spark_file
-from lakelet.config.update_config import PipelineConfig, load_config, project_above
+from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.project.init.bundlefile import bundle_text
 from lakelet.project.init.grouping import group_of, slug
 from lakelet.project.init.plain import PlainResult, plain_results
@@ -26,7 +27,7 @@ from lakelet.project.init.report_text import report_lines
 from lakelet.project.init.repository import RepositoryCode, read_repository
 from lakelet.scaffold import DataSet, data_sets, pipeline_of, write_new
 
-__all__ = ["Report", "Started", "as_json", "report_lines", "start"]
+__all__ = ["InitResult", "Report", "as_json", "report_lines", "start"]
 
 BUNDLE = "databricks.yml"
 _SHOWN = 3
@@ -35,7 +36,7 @@ _SOURCE = "A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING 
 
 
 @dataclass(frozen=True)
-class Started:
+class InitResult:
     """Result of `init`.
 
     Attributes:
@@ -53,7 +54,7 @@ class Started:
 def _nothing_found(found: RepositoryCode, report: Report, sets: Sequence[DataSet]) -> LakeletError:
     """Return the error for a folder without pipeline code: what the folder holds, and the next command."""
     folder = found.folder
-    why = "\n".join([*(f"{file}: {why}" for file, why in report.aside[:5]), *_projects_below(found)]) or None
+    why = "\n".join([*(f"{file}: {why}" for file, why in report.left_out[:5]), *_projects_below(found)]) or None
     if sets:
         names = listed([one.name for one in sets], 5)
         todo = f"lakelet init (without --report) makes a pipeline of the data files in it: {names}"
@@ -100,7 +101,7 @@ def _declared(folder: Path) -> tuple[dict[str, PipelineConfig], list[LakeletErro
     return configs, errors
 
 
-def _refusal(folder: Path) -> list[LakeletError]:
+def _project_file_error(folder: Path) -> list[LakeletError]:
     """The error with which an update of a project file without pipelines ends."""
     try:
         load_config([str(folder)])
@@ -109,7 +110,7 @@ def _refusal(folder: Path) -> list[LakeletError]:
     return []
 
 
-def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
+def start(folder: Path, *, write: bool = True, load: bool = True) -> InitResult:
     """Read the repository in `folder` and write its `databricks.yml`, unless it has a project file already.
 
     A folder without pipeline code that holds CSV or JSON files gets a pipeline with a bronze table for each set of them. Nothing else is
@@ -126,7 +127,7 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     found = read_repository(folder, files or None, walk, above=[root for config in declared.values() for root in config.synced])
     groups = [group_of([one for one in found.sources if one.path in config.files], key, config) for key, config in declared.items()]
     report = report_on(found, load=load, groups=groups or None)
-    report.errors = errors or (_refusal(folder) if existing is not None and report.pipelines and not declared else [])
+    report.errors = errors or (_project_file_error(folder) if existing is not None and report.pipelines and not declared else [])
     if not report.pipelines and existing is None:
         if is_shared(folder):
             raise shared_error(folder)
@@ -135,10 +136,10 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
             raise _nothing_found(found, report, sets)
         settings = not (folder / "pyproject.toml").exists()
         made = write_new(folder, pipeline_of(sets, name=slug(folder.name) or "pipeline", settings=settings))
-        return Started(report, folder / BUNDLE, None, made)
+        return InitResult(report, folder / BUNDLE, None, made)
     written = None
     if write and existing is None:
         written = folder / BUNDLE
         with written.open("x", encoding="utf-8") as file:
             file.write(bundle_text(folder, [pipeline.resource for pipeline in report.pipelines]))
-    return Started(report, written, existing)
+    return InitResult(report, written, existing)

@@ -14,7 +14,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.language import api
 from lakelet.language.registry import Registry, recording
-from lakelet.project.init.texts import dotted
+from lakelet.project.init.python_files import dotted
 
 Refuse = Callable[[str, str], None]
 """Takes a code and a sentence about something that is not supported."""

@@ -1,15 +1,20 @@
-"""Findings about a repository, as frozen values; positions are relative to the folder that was read. No Spark."""
+"""Findings about a repository, as frozen values, and which texts are paths of Databricks. No Spark.
+
+Positions are relative to the folder that was read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lakelet.config.path_map import in_repository
+
 _HOLE = re.compile(r"xhole(\d+)x")
 _PARAMETER = re.compile(r"\{([\w.-]+)\}")
-_OPEN = re.compile(r"[{*?\[]")
+_UNKNOWN_PART = re.compile(r"[{*?\[]")
 
 
 @dataclass(frozen=True, order=True)
@@ -24,7 +29,7 @@ class CodeLocation:
         return f"{self.file}:{self.line}" if self.cell is None else f"{self.file}:cell {self.cell}:{self.line}"
 
 
-class Holes:
+class UnknownParts:
     """Parts of texts that are known only when the code runs. A text holds a token instead of each, which SQL reads as a word."""
 
     def __init__(self) -> None:
@@ -130,7 +135,7 @@ class StrictExpression:
 
 
 @dataclass(frozen=True)
-class Import:
+class PackageImport:
     """A package that the code imports. `guarded`: inside of `try`, so that it may be missing."""
 
     module: str
@@ -142,7 +147,7 @@ class Import:
 class FileReading:
     """Findings about one file. `declares`: it is pipeline code; `hooks`: it declares event hooks.
 
-    `aside`: why it is left out, although it looks like pipeline code.
+    `left_out`: why it is left out, although it looks like pipeline code.
     `helpers`: files of the repository that it imports, `roots` the folders from which it does. `incomplete`: names of datasets
     are known only when it runs. `unresolved`: so are names of what it reads.
     `given`: parameters that it sets itself. `import_paths`: what it puts on `sys.path`. `strict`: what ANSI mode may stop.
@@ -153,14 +158,14 @@ class FileReading:
     file: str
     declares: bool = False
     hooks: bool = False
-    aside: str = ""
+    left_out: str = ""
     datasets: list[DatasetFound] = field(default_factory=list)
     tables: list[TableRead] = field(default_factory=list)
     paths: list[PathFound] = field(default_factory=list)
     parameters: list[ParameterFound] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     refused: list[RefusedFeature] = field(default_factory=list)
-    imports: list[Import] = field(default_factory=list)
+    imports: list[PackageImport] = field(default_factory=list)
     helpers: list[Path] = field(default_factory=list)
     roots: list[Path] = field(default_factory=list)
     import_paths: set[str] = field(default_factory=set)
@@ -170,7 +175,7 @@ class FileReading:
     scripts: int = 0
     stored: int = 0
 
-    def settled(self, values: Mapping[str, str]) -> FileReading:
+    def with_values(self, values: Mapping[str, str]) -> FileReading:
         """The same with values of the pipeline's configuration in the place of parameters."""
 
         def filled(text: str) -> str:
@@ -178,7 +183,7 @@ class FileReading:
 
         def known(path: PathFound) -> PathFound:
             text = filled(path.path)
-            end = _OPEN.search(text)
+            end = _UNKNOWN_PART.search(text)
             return path if text == path.path else replace(path, path=text, fixed=end.start() if end else len(text))
 
         datasets = [replace(one, name=filled(one.name)) for one in self.datasets]
@@ -210,3 +215,81 @@ def name_parts(name: str) -> tuple[str, ...]:
 def same_table(read: tuple[str, ...], declared: tuple[str, ...]) -> bool:
     """Whether two names can mean one table: as far as both say something that is known, they say the same."""
     return all(a == b or "{" in a or "{" in b for a, b in zip(reversed(read), reversed(declared), strict=False))
+
+
+_DATABRICKS_PATH = re.compile(
+    r"(/Volumes/|/?dbfs[:/]|/mnt/|/databricks-datasets(/|$)|/FileStore/|/Workspace/|s3[an]?://|abfss?://|wasbs?://|gs://|adl://|hdfs://|file:/)",
+    re.IGNORECASE,
+)
+_PATH_PATTERN = re.compile(r"[*?\[{]")
+
+
+def is_databricks_path(text: str) -> bool:
+    """Whether the text begins like a path of Databricks or of an object store."""
+    return bool(_DATABRICKS_PATH.match(text)) and "\n" not in text and len(text) < 1000
+
+
+def path_found(text: str, holes: UnknownParts, location: CodeLocation, format: str = "", *, read: bool = True) -> PathFound:
+    """The path as the report shows it. `read`: the code gives it to a reader; else it only stands there."""
+    ends = [len(text)]
+    hole = holes.first_in(text)
+    ends += [hole] if hole is not None else []
+    pattern = _PATH_PATTERN.search(text)
+    ends += [pattern.start()] if pattern else []
+    return PathFound(holes.shown(text), min(ends), location, holes.shown(format), read)
+
+
+def is_here(path: str, roots: Sequence[Path]) -> bool:
+    """Whether a path means something on this machine: relative to the repository, absolute, or a path of the workspace to a file of it."""
+    if in_repository(path, roots) is not None:
+        return True
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+        return False
+    return (roots[0] / path).exists()
+
+
+def only_heads(paths: Sequence[PathFound]) -> set[str]:
+    """Texts that name no place of their own: the beginnings from which the code puts other paths together.
+
+    Such a text stands in the code and is not read, another path begins with it, and it ends amid a name, at a slash, or above a volume.
+    """
+    bare = {one.path for one in paths} - {one.path for one in paths if one.read}
+    longer = {text: [one.path for one in paths if one.path.startswith(text) and one.path != text] for text in bare}
+    return {text for text, found in longer.items() if found and (_is_open(text) or not all(one[len(text)] == "/" for one in found))}
+
+
+def _is_open(text: str) -> bool:
+    parts = [part for part in text.split("/") if part]
+    return text.endswith("/") or len(parts) < (3 if parts[:1] == ["Volumes"] else 2)
+
+
+def prefix(found: PathFound) -> str:
+    """The part of a path that is worth a mapping: a volume, a mount, a bucket, the folder of anything else; empty if nothing is known."""
+    whole = found.fixed == len(found.path)
+    known = found.path[: found.fixed]
+    if not whole:
+        known = known[: known.rfind("/") + 1]  # the last part is not complete
+    scheme = re.match(r"(/?dbfs(?=/)|[A-Za-z][A-Za-z0-9+.-]*:/*)", known)
+    begin = scheme.end() if scheme else 0
+    parts = [part for part in known[begin:].split("/") if part]
+    if not parts:
+        return known[:begin] if scheme and not whole else ""
+    lead = known[:begin] if scheme else "/" if known.startswith("/") else ""
+    lead += "/" if scheme and not lead.endswith("/") and not lead.endswith(":") else ""
+    depth = _depth_of_mapping(parts, lead)
+    named_file = whole and not found.path.endswith("/") and "." in parts[-1]
+    kept = parts[:depth]
+    if named_file and len(kept) == len(parts) and len(parts) > 1:
+        kept = kept[:-1]
+    return lead + "/".join(kept)
+
+
+def _depth_of_mapping(parts: list[str], lead: str) -> int:
+    first = parts[0].lower()
+    if first == "volumes":
+        return 4
+    if first in ("mnt", "databricks-datasets", "filestore"):
+        return 2
+    if "://" in lead and not lead.lower().startswith(("file:", "dbfs:")):
+        return 1
+    return 2 if lead.lower().startswith(("dbfs", "/dbfs")) else len(parts)

@@ -15,7 +15,7 @@ from pathlib import Path
 from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
 from lakelet.project.init.findings import FileReading, same_table
-from lakelet.project.init.settings_files import PipelineSettings
+from lakelet.project.init.repository import PipelineSettings
 
 _PLAIN_FOLDERS = frozenset(
     (

@@ -1,7 +1,7 @@
 """Packages that the code imports and this environment does not have, and what may be said about installing them. No Spark, no network.
 
 Anybody may register an unused name in a public index. So `pip install` is proposed only for names that are known to be distributions:
-those of the list below, and those that the repository itself requires. A module that the repository holds is never one of them.
+those of `lakelet.config.packages`, and those that the repository itself requires. A module that the repository holds is never one of them.
 """
 
 from __future__ import annotations
@@ -16,50 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from lakelet.config.folder_walk import FolderWalk
-from lakelet.config.source_files import SUFFIXES
-from lakelet.project.init.findings import CodeLocation, Import
+from lakelet.config.packages import DISTRIBUTIONS, normalized
+from lakelet.config.source_files import SUFFIXES, FolderWalk
+from lakelet.config.tool_settings import tomllib
+from lakelet.project.init.findings import CodeLocation, PackageImport
 
 _PROVIDED = frozenset(
     {"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "databricks.connect", "delta", "py4j", "dbruntime"}
 )
-_DISTRIBUTIONS = {
-    "azure.identity": "azure-identity",
-    "azure.keyvault.secrets": "azure-keyvault-secrets",
-    "azure.storage.blob": "azure-storage-blob",
-    "azure.storage.filedatalake": "azure-storage-file-datalake",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "databricks.feature_engineering": "databricks-feature-engineering",
-    "databricks.labs.dqx": "databricks-labs-dqx",
-    "databricks.sdk": "databricks-sdk",
-    "databricks.sql": "databricks-sql-connector",
-    "dateutil": "python-dateutil",
-    "dbldatagen": "dbldatagen",
-    "dotenv": "python-dotenv",
-    "fitz": "PyMuPDF",
-    "google.cloud.bigquery": "google-cloud-bigquery",
-    "google.cloud.storage": "google-cloud-storage",
-    "kafka": "kafka-python",
-    "PIL": "Pillow",
-    "psycopg2": "psycopg2-binary",
-    "sklearn": "scikit-learn",
-    "yaml": "PyYAML",
-} | {
-    name: name.replace("_", "-")
-    for name in (
-        *("aiohttp", "boto3", "botocore", "chardet", "cryptography", "deltalake", "duckdb", "faker", "fastapi", "fsspec"),
-        *("geopandas", "great_expectations", "h3", "httpx", "jinja2", "joblib", "jsonschema", "langchain", "lightgbm", "loguru"),
-        *("matplotlib", "mlflow", "networkx", "nltk", "numpy", "openai", "openpyxl", "pandas", "pandera", "paramiko", "polars"),
-        *("pyarrow", "pydantic", "pymongo", "pytest", "pytz", "rapidfuzz", "requests", "s3fs", "scipy", "seaborn", "shapely"),
-        *("simplejson", "sqlalchemy", "sqlglot", "statsmodels", "tenacity", "tiktoken", "toml", "tqdm", "transformers", "urllib3"),
-        *("xgboost", "xlrd", "xmltodict"),
-    )
-}
-"""Distributions by the module that they install."""
-
 _READ = (*SUFFIXES, ".txt", ".toml", ".cfg", ".yml", ".yaml")
 _REQUIRED = re.compile(r"(?P<name>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?:(?:[=<>!~]=?|===).*)?$")
 _PIP = re.compile(r"(?:%|!|\b)pip3?\s+install\s+(?P<rest>[^\n\"'&|;]+)")
@@ -70,7 +35,7 @@ _QUOTED = re.compile(r"[\"']([^\"']+)[\"']")
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingPackage:
     """A package that the code imports and this environment does not have. `package`: what to install, None where that is not known."""
 
     module: str
@@ -93,7 +58,7 @@ class RepositoryPackages:
         return [(folder, file) for folder in self._folders for file in FolderWalk(folder).files(_READ)]
 
     @cached_property
-    def held(self) -> frozenset[str]:
+    def modules(self) -> frozenset[str]:
         """The names of all modules and folders of modules, wherever the code puts them on its path."""
         names: set[str] = set()
         for folder, file in self._files:
@@ -121,17 +86,17 @@ class RepositoryPackages:
         for _, file in self._files:
             for line in _requirements(file):
                 match = _REQUIRED.match(line.split(";")[0].split(" #")[0].strip().strip("\"',"))
-                found |= {_normalized(match["name"])} if match else set()
+                found |= {normalized(match["name"])} if match else set()
         return frozenset(found)
 
-    def missing(self, imports: Iterable[Import]) -> list[Missing]:
+    def missing(self, imports: Iterable[PackageImport]) -> list[MissingPackage]:
         """The packages that are not installed and that the repository does not hold."""
         locations: dict[tuple[str, str | None], set[CodeLocation]] = {}
         for one in imports:
-            if one.guarded or not (absent := _absent(one.module)) or one.module.split(".")[0] in self.held:
+            if one.guarded or not (absent := _absent(one.module)) or one.module.split(".")[0] in self.modules:
                 continue
             locations.setdefault((absent, self._package(one.module, absent)), set()).add(one.location)
-        return [Missing(module, package, tuple(sorted(found))) for (module, package), found in sorted(locations.items(), key=str)]
+        return [MissingPackage(module, package, tuple(sorted(found))) for (module, package), found in sorted(locations.items(), key=str)]
 
     def _package(self, module: str, absent: str) -> str | None:
         wheel = self.wheels.get(module.split(".")[0])
@@ -140,15 +105,11 @@ class RepositoryPackages:
         parts = module.split(".")
         for length in range(len(parts), 0, -1):
             name = ".".join(parts[:length])
-            if name in _DISTRIBUTIONS:
-                return _DISTRIBUTIONS[name]
-            if _normalized(name) in self.required:
-                return _normalized(name)
+            if name in DISTRIBUTIONS:
+                return DISTRIBUTIONS[name]
+            if normalized(name) in self.required:
+                return normalized(name)
         return None
-
-
-def _normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _absent(module: str) -> str | None:
@@ -194,7 +155,6 @@ def _text(file: Path) -> str:
 
 
 def _of_toml(text: str) -> Iterator[str]:
-    tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -12,7 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.language.notebook import read_source
 from lakelet.project.init.findings import CodeLocation
 from lakelet.project.init.grouping import slug
-from lakelet.project.init.pyfiles import Repository
+from lakelet.project.init.python_files import Repository, assignments
 
 _FRAMES_OF_SPARK = frozenset({"read", "readStream", "table", "sql", "createDataFrame", "range"})
 _NO_FRAMES = frozenset(
@@ -100,8 +100,8 @@ def _of_python(file: Path, repository: Repository) -> PlainResult | None:
                     functions.append(PlainResult(node.name, location, "function", node.name))
                     known.add(node.name)
                 continue
-            for name, value in _assigned(node):
-                if _is_frame(value, known):
+            for name, value in assignments(node):
+                if value is not None and _is_frame(value, known):
                     known.add(name)
                     frames.pop(name, None)
                     frames[name] = PlainResult(name, location, "frame", name)
@@ -132,17 +132,10 @@ def _asked(function: ast.FunctionDef) -> bool:
 def _returns_frame(function: ast.FunctionDef, known: set[str]) -> bool:
     inner = set(known)
     for node in _statements(function.body):
-        inner |= {name for name, value in _assigned(node) if _is_frame(value, inner)}
+        inner |= {name for name, value in assignments(node) if value is not None and _is_frame(value, inner)}
         if isinstance(node, ast.Return) and node.value is not None and _is_frame(node.value, inner):
             return True
     return False
-
-
-def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(node, ast.Assign):
-        yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
-    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-        yield node.target.id, node.value
 
 
 def _chain(node: ast.expr) -> tuple[str, list[str]]:

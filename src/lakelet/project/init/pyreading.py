@@ -11,20 +11,29 @@ from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,
     FileReading,
-    Holes,
-    Import,
+    PackageImport,
     ParameterFound,
     PathFound,
     RefusedFeature,
     StrictExpression,
     TableRead,
+    UnknownParts,
+    is_databricks_path,
+    path_found,
 )
-from lakelet.project.init.paths import is_hosted, path_found
-from lakelet.project.init.pyfiles import PyFile, Repository, Tree, imported_modules
-from lakelet.project.init.sqlfile import hosted
-from lakelet.project.init.sqltexts import names_of
-from lakelet.project.init.strict import strict_call, strict_texts
-from lakelet.project.init.texts import ExpressionReader, NameScope, asked_parameter, dotted, function_scope, resolved
+from lakelet.project.init.python_files import (
+    ExpressionReader,
+    NameScope,
+    PythonFile,
+    PythonTree,
+    Repository,
+    asked_parameter,
+    dotted,
+    function_scope,
+    imported_modules,
+    resolved,
+)
+from lakelet.project.init.sql_reading import databricks_function, names_of, strict_call, strict_texts
 
 _READS = frozenset({"load", "csv", "json", "parquet", "orc", "text", "xml", "textFile", "ls", "head", "forPath"})
 _FORMATS = {name: name for name in ("csv", "json", "parquet", "orc", "text", "xml")} | {"forPath": "delta"}
@@ -36,7 +45,7 @@ _NOT_PATHS = frozenset({"comment", "description", "doc"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def read_python(file: PyFile, reading: FileReading, repository: Repository, holes: Holes) -> None:
+def read_python(file: PythonFile, reading: FileReading, repository: Repository, holes: UnknownParts) -> None:
     """Add to `reading` what the file says, and what the notebooks say that it runs."""
     if file.broken is not None:
         what, line, cell = file.broken
@@ -51,7 +60,9 @@ def read_python(file: PyFile, reading: FileReading, repository: Repository, hole
 class _Visitor:
     """Walks one tree with the scope of each function."""
 
-    def __init__(self, file: PyFile, tree: Tree, reading: FileReading, repository: Repository, holes: Holes, names: ApiNames) -> None:
+    def __init__(
+        self, file: PythonFile, tree: PythonTree, reading: FileReading, repository: Repository, holes: UnknownParts, names: ApiNames
+    ) -> None:
         self.file, self.tree, self.reading, self.repository, self.holes, self.api = file, tree, reading, repository, holes, names
         self.reader = ExpressionReader(holes, self._asked)
         self.guarded = 0
@@ -229,7 +240,7 @@ class _Visitor:
             if self.holes.first_in(table.text.split(".")[-1]) is None:
                 self.reading.tables.append(TableRead(self.holes.shown(table.text), location, self._reader()))
         self._add_paths(path_found(path.text, self.holes, location, path.format) for path in found.paths)
-        self.reading.refused += [hosted(one.text, location) for one in found.hosted]
+        self.reading.refused += [databricks_function(one.text, location) for one in found.databricks_functions]
         self.reading.strict += [StrictExpression(one.text, one.format, location) for one in strict_texts(text)]
 
     def _text(self, node: ast.expr, scope: NameScope) -> None:
@@ -237,7 +248,7 @@ class _Visitor:
         if isinstance(node, ast.Constant) and not isinstance(node.value, str):
             return
         text = self.reader.text(node, scope)
-        if is_hosted(text):
+        if is_databricks_path(text):
             self._path(node, scope, named=False)
 
     def _format_of(self, node: ast.expr, scope: NameScope) -> str:
@@ -256,7 +267,7 @@ class _Visitor:
     def _path(self, node: ast.expr, scope: NameScope, *, named: bool, format: str = "") -> None:
         text = self.reader.text(node, scope)
         self.reading.unresolved |= self._is_open(text)
-        if (named or is_hosted(text)) and text and "\n" not in text and self.holes.first_in(text) != 0:
+        if (named or is_databricks_path(text)) and text and "\n" not in text and self.holes.first_in(text) != 0:
             self._add_paths([path_found(text, self.holes, self._location(node), format, read=named)])
 
     def _is_open(self, text: str) -> bool:
@@ -285,7 +296,7 @@ class _Visitor:
             elif elsewhere is not None:
                 self.reading.helpers.append(elsewhere)
             elif not getattr(node, "level", 0):
-                self.reading.imports.append(Import(module, self._location(node), self.guarded > 0))
+                self.reading.imports.append(PackageImport(module, self._location(node), self.guarded > 0))
 
     def _helper(self, node: ast.Import | ast.ImportFrom, module: str, file: Path, root: Path) -> None:
         self.reading.roots.append(root)

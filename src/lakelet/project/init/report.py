@@ -12,8 +12,7 @@ from typing import Any
 from lakelet.base import phases
 from lakelet.base.errors import LakeletError
 from lakelet.config import path_map
-from lakelet.config.update_config import import_roots
-from lakelet.files.remote import scheme_of
+from lakelet.config.project_sources import import_roots
 from lakelet.project.init.bundlefile import BundlePipeline
 from lakelet.project.init.findings import (
     CodeLocation,
@@ -24,13 +23,15 @@ from lakelet.project.init.findings import (
     RefusedFeature,
     StrictExpression,
     TableRead,
+    is_here,
     name_parts,
+    only_heads,
+    prefix,
     same_table,
 )
 from lakelet.project.init.grouping import OUTSIDE, PipelineFiles, grouped
 from lakelet.project.init.loading import add_loaded, needs_loading
-from lakelet.project.init.packages import Missing, RepositoryPackages
-from lakelet.project.init.paths import is_here, only_heads, prefix
+from lakelet.project.init.packages import MissingPackage, RepositoryPackages
 from lakelet.project.init.repository import RepositoryCode
 from lakelet.storage.information_schema import names_relation
 
@@ -64,7 +65,7 @@ class PipelineReport:
     paths: tuple[tuple[str, str, tuple[CodeLocation, ...]], ...]
     tables: tuple[OutsideTable, ...]
     refused: tuple[RefusedFeature, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingPackage, ...]
     namespace: Mapping[str, str] = field(default_factory=dict)
     strict: tuple[StrictExpression, ...] = ()
 
@@ -88,7 +89,7 @@ class Report:
 
     folder: Path
     pipelines: list[PipelineReport]
-    aside: list[tuple[str, str]]
+    left_out: list[tuple[str, str]]
     projects: list[str]
     maps: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
@@ -106,18 +107,18 @@ def report_on(found: RepositoryCode, *, load: bool = True, groups: list[Pipeline
     groups = grouped(folder, found.sources, found.settings) if groups is None else groups
     for group in groups:
         group.helpers = _helpers(group, found)
-        group.files, group.helpers = ([reading.settled(group.values) for reading in some] for some in (group.files, group.helpers))
+        group.files, group.helpers = ([reading.with_values(group.values) for reading in some] for some in (group.files, group.helpers))
     loaded = [group for group in groups if load and needs_loading(group)]
     for number, group in enumerate(loaded):
         phases.report(f"Loading the code of {group.key}", number, len(loaded))
         add_loaded(group, folder, _import_roots(group, folder), group.values)
     kept = [group for group in groups if _stores(group)]
     views = "it declares views only; a pipeline needs a table"
-    aside = [*found.aside, *((file.file, views) for group in groups if group not in kept for file in group.files)]
+    left_out = [*found.left_out, *((file.file, views) for group in groups if group not in kept for file in group.files)]
     packages = RepositoryPackages(found.roots)
     pipelines = [_pipeline(group, kept, found.roots, packages) for group in kept]
     projects = [one.relative_to(folder).as_posix() for one in found.projects]
-    report = Report(folder, pipelines, sorted(aside), projects)
+    report = Report(folder, pipelines, sorted(left_out), projects)
     configured = [one.default for pipeline in pipelines for one in pipeline.parameters if one.configured and one.default]
     report.maps = _maps([*(path for pipeline in pipelines for path, _, _ in pipeline.paths), *filter(path_map.is_hosted, configured)])
     names = {one.name: None for pipeline in pipelines for one in pipeline.tables if one.made_by is None and one.known}
@@ -299,14 +300,9 @@ def _outside(
 # ---------------------------------------------------------------------------------------------------------- suggestions
 
 
-def needs_map(path: str) -> bool:
-    """Whether a path means nothing on this machine without `--map`."""
-    return path_map.is_hosted(path) or scheme_of(path) in path_map.CLOUD_SCHEMES
-
-
 def _maps(paths: Iterable[str]) -> dict[str, str]:
     """A prefix for each folder that files come from, and a folder for it."""
-    prefixes = {prefix(PathFound(path, _fixed(path), CodeLocation("", 0))) for path in paths if needs_map(path)} - {""}
+    prefixes = {prefix(PathFound(path, _fixed(path), CodeLocation("", 0))) for path in paths if path_map.needs_map(path)} - {""}
     spelt: dict[str, str] = {}
     for one in sorted(prefixes, key=lambda text: (len(text), text)):
         spelt.setdefault(_plain(one), one)
@@ -340,7 +336,7 @@ def as_json(report: Report, written: str | None) -> Mapping[str, Any]:
         "pipelines": [_pipeline_json(one) for one in report.pipelines],
         "map": report.maps,
         "table": report.tables,
-        "left_aside": [{"file": file, "why": why} for file, why in report.aside],
+        "left_aside": [{"file": file, "why": why} for file, why in report.left_out],
         "projects": report.projects,
         "errors": [{"code": e.code, "what": e.what, "where": str(e.where) if e.where else None} for e in report.errors],
     }
@@ -355,7 +351,8 @@ def _pipeline_json(one: PipelineReport) -> Mapping[str, Any]:
         "files": [reading.file for reading in one.resource.group.files],
         "datasets": [{"name": d.name, "kind": d.kind, "where": str(d.location), "computed": d.computed} for d in one.datasets],
         "paths": [
-            {"path": p, "format": form or None, "needs_map": needs_map(p), "where": locations(found)} for p, form, found in one.paths
+            {"path": p, "format": form or None, "needs_map": path_map.needs_map(p), "where": locations(found)}
+            for p, form, found in one.paths
         ],
         "tables": [{"name": t.name, "made_by": t.made_by, "where": locations(t.locations)} for t in one.tables],
         "parameters": [{"key": p.key, "default": p.default, "where": str(p.location)} for p in one.parameters],

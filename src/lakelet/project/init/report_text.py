@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from lakelet.base.text import aligned, counted, listed
+from lakelet.config.path_map import needs_map
 from lakelet.project.init.findings import CodeLocation, ParameterFound
-from lakelet.project.init.report import ANSI, PipelineReport, Report, needs_map
+from lakelet.project.init.report import ANSI, PipelineReport, Report
 
 
 def report_lines(report: Report) -> Iterator[str]:
@@ -34,10 +35,10 @@ def report_lines(report: Report) -> Iterator[str]:
         yield ""
         yield "Projects of their own, left as they are:"
         yield from (f"  {one}" for one in report.projects)
-    if report.aside:
+    if report.left_out:
         yield ""
         yield "Left aside:"
-        yield from (f"  {file}: {why}" for file, why in report.aside)
+        yield from (f"  {file}: {why}" for file, why in report.left_out)
 
 
 def _pipeline(one: PipelineReport) -> Iterator[str]:

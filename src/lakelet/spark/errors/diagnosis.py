@@ -16,9 +16,8 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.base import sentences
 from lakelet.base.errors import CODES, LakeletError, Location, nearest_names
-from lakelet.base.locations import code_location
 from lakelet.base.names import split_name
-from lakelet.base.user_code import is_library
+from lakelet.base.user_code import code_location, is_library
 from lakelet.files.durable import storage_failure
 from lakelet.spark.errors.conditions import conditions, java_class, parameter
 from lakelet.spark.expectations.violations import violation_in

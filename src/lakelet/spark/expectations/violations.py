@@ -11,7 +11,7 @@ from typing import Any
 from lakelet.base.errors import ExpectationFailed, LakeletError, Location
 from lakelet.base.names import split_name
 from lakelet.base.raised import pointed
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum
 from lakelet.language.model import Action
 from lakelet.spark.expectations.measure import VIOLATION, JudgedRows
 from lakelet.storage.rule_counts import RuleCount

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import PACKAGE
 from lakelet.base.phases import report
+from lakelet.base.user_code import PACKAGE
 from lakelet.files.remote import S3Settings
 from lakelet.files.scratch import scratch_folder
 from lakelet.jvm.delta_encoders import offer_encoders
@@ -34,6 +34,7 @@ from lakelet.spark.launch.resident.server import session_started
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

@@ -29,7 +29,7 @@ from lakelet.autoloader.evolving_from_json import KEY, JsonCall, JsonColumn, Jso
 from lakelet.autoloader.formats.json.inference import Struct, Type, merge
 from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import SchemaChange
-from lakelet.base.locations import caller_location
+from lakelet.base.user_code import caller_location
 from lakelet.language.sql_text.tokens import Token, closing, edited, may_have, plain_tokens
 from lakelet.spark.names.table_functions import evaluated
 

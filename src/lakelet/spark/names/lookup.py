@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, all_quoted
+from lakelet.base.user_code import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.files.reads import note_doubt
 from lakelet.files.remote import scheme_of

@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.spec import SourceSpec
-from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted
+from lakelet.base.user_code import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, is_hosted
 from lakelet.files.remote import is_set_up, scheme_of
 from lakelet.jvm.frames import loaded

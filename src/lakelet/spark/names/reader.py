@@ -21,10 +21,10 @@ from lakelet.autoloader.evolving_from_json import KEY, JsonCall, JsonColumn
 from lakelet.autoloader.loading import struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
 from lakelet.base.raised import pointed
 from lakelet.base.text import listed
+from lakelet.base.user_code import caller_location
 from lakelet.config.named_tables import table_flag
 from lakelet.jvm.frames import create_view, loaded
 from lakelet.jvm.sessions import plain_reader

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.autoloader.data_source import open_files, read_files
 from lakelet.autoloader.settings import source_settings
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import caller_location
 from lakelet.base.names import all_quoted, quoted, split_name
+from lakelet.base.user_code import caller_location
 from lakelet.jvm.frames import analyzed, of_plan
 from lakelet.jvm.sessions import has_view, java_session, plain_reader
 from lakelet.language.model import Dataset

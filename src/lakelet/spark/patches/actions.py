@@ -14,8 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 from pyspark.sql import DataFrame
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.locations import PACKAGE, caller_location
 from lakelet.base.patching import Patch, without_context
+from lakelet.base.user_code import PACKAGE, caller_location
 from lakelet.files.reads import note_doubt
 from lakelet.language.registry import active_reader
 from lakelet.spark.patches import owners

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.loading import reader_arguments
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted, split_name
+from lakelet.base.user_code import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.jvm.frames import create_view
 from lakelet.jvm.frames import save as save_at

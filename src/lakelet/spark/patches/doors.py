@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
-from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import Patch
+from lakelet.base.user_code import PACKAGE
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted
+from lakelet.base.user_code import caller_location
 from lakelet.jvm.errors import Py4JError
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text.spark_sql import in_words_of_spark, note_written

@@ -19,9 +19,9 @@ from lakelet.autoloader.formats.json.inference import NULL, Type, finish, merge,
 from lakelet.autoloader.formats.json.text import BrokenText, parse
 from lakelet.base import secrets
 from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted_if_needed
 from lakelet.base.redaction import remember
+from lakelet.base.user_code import caller_location
 from lakelet.jvm.sessions import alias_builtin, has_function, java_session, plain_sql
 from lakelet.language.sql_text.tokens import Token, literal, may_have, plain_tokens
 from lakelet.spark.patches import session_catalog

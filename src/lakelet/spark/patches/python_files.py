@@ -17,11 +17,9 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
-from lakelet.base.user_code import is_library
-from lakelet.config.path_map import PathMap
-from lakelet.config.workspace_paths import ROOTS, is_of_workspace
+from lakelet.base.user_code import PACKAGE, is_library
+from lakelet.config.path_map import WORKSPACE_ROOTS, PathMap, is_of_workspace
 from lakelet.files import old_pathlib
 from lakelet.files.audit import Listener
 from lakelet.files.remote import scheme_of
@@ -135,7 +133,7 @@ def mapped_files(paths: PathMap, texts: Iterable[str]) -> Iterator[None]:
 def _is_named_by(constant: object) -> bool:
     """Return whether a constant of code names a workspace: a text, several, or the code of a function or class."""
     if isinstance(constant, str):
-        return any(root in constant for root in ROOTS)
+        return any(root in constant for root in WORKSPACE_ROOTS)
     if isinstance(constant, CodeType):
         return any(map(_is_named_by, constant.co_consts))
     return isinstance(constant, tuple | frozenset) and any(map(_is_named_by, constant))

@@ -17,8 +17,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from lakelet.autoloader.loading import given_options, pop_path, reader_arguments, remember, struct_of
 from lakelet.autoloader.options import batch_usage
-from lakelet.base.locations import caller_location
 from lakelet.base.names import quoted
+from lakelet.base.user_code import caller_location
 from lakelet.jvm.frames import java_reader
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.registry import active_reader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum
 
 
 class UpdateState(TextEnum):

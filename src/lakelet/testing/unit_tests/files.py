@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config.bundle import BUNDLE_FILES, Bundle, bundle_file, load_bundle
+from lakelet.config.bundle import Bundle, load_bundle
+from lakelet.config.bundle_files import BUNDLE_FILES, bundle_file
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.yaml_tree import Node, read_yaml, shown_path
 from lakelet.testing.unit_tests.cases import UnitTest, Unreadable, read_test, refuse_misspelt

@@ -13,7 +13,8 @@ from typing import Any
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace
 from lakelet.config import source_files
-from lakelet.config.bundle import Bundle, bundle_file, load_bundle
+from lakelet.config.bundle import Bundle, load_bundle
+from lakelet.config.bundle_files import bundle_file
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.yaml_tree import Node, read_yaml, shown_path
 

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.terminals import VOLATILE
-from lakelet.base.text_enum import TextEnum
+from lakelet.base.text import TextEnum
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files import signatures
 from lakelet.spark.launch.environment import java_executable

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lakelet.base.version import VERSION
+from lakelet.base import VERSION
 from lakelet.files.durable import write_atomically
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Step, Strategy

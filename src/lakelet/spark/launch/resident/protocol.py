@@ -25,8 +25,8 @@ from typing import Any
 
 import psutil
 
-from lakelet.base.locations import PACKAGE
 from lakelet.base.terminals import VOLATILE
+from lakelet.base.user_code import PACKAGE
 from lakelet.files import signatures
 from lakelet.spark.launch.environment import cache_folder
 

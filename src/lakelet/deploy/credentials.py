@@ -1,17 +1,23 @@
-"""Which host and profile the SDK is asked to use, and which values of the environment must never be shown. No request is made here."""
+"""Which host and profile the SDK is asked to use, and which values must never be shown, by a logger of the SDK either.
+
+No request is made here.
+"""
 
 from __future__ import annotations
 
 import configparser
 import ipaddress
+import logging
+import re
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.redaction import remember, remember_secrets
+from lakelet.base.redaction import redacted, remember, remember_secrets
 
 if TYPE_CHECKING:
     from databricks.sdk.config import ConfigAttribute
@@ -62,7 +68,7 @@ def arguments(
     for address in (named.get("host"), used.get("host")):
         check_host(address)
     theirs = used.get("host")
-    if host and theirs and _plain(theirs) != _plain(host):
+    if host and theirs and _bare_host(theirs) != _bare_host(host):
         what = f"the bundle names the workspace {host}, the profile {named['profile']} is for {theirs}"
         raise LakeletError(CODE, what, todo="Use a profile of the same workspace (DATABRICKS_CONFIG_PROFILE), or change workspace.host.")
     return named
@@ -121,14 +127,14 @@ def _profiles(file: Path, attributes: Iterable[ConfigAttribute]) -> dict[str, di
 
 
 def _profile_of(host: str, profiles: Mapping[str, Mapping[str, str]], file: Path) -> str | None:
-    same = [name for name, section in profiles.items() if _plain(section.get("host", "")) == _plain(host)]
+    same = [name for name, section in profiles.items() if _bare_host(section.get("host", "")) == _bare_host(host)]
     if len(same) > 1:
         what = f"{file} has {len(same)} profiles for {host}: {', '.join(sorted(same))}"
         raise LakeletError(CODE, what, todo="Name one: DATABRICKS_CONFIG_PROFILE, or workspace.profile of the target.")
     return same[0] if same else None
 
 
-def _plain(host: str) -> str:
+def _bare_host(host: str) -> str:
     return host.lower().partition("://")[2].rstrip("/") if "://" in host else host.lower().rstrip("/")
 
 
@@ -137,3 +143,51 @@ def _is_loopback(name: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+_LOGGERS = ("databricks", "urllib3", "requests", "requests_oauthlib", "oauthlib")
+_PROBE_FAILED = "Failed to automatically resolve config from host metadata"
+_NO_CONNECTION = re.compile(r"Timed out after|Max retries exceeded|Connection refused")
+
+
+def redact_loggers() -> None:
+    """Pass every record of the SDK's loggers, of those below it and of the root logger through redaction. Can be repeated."""
+    logging.getLogger("databricks.sdk")
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _LOGGERS]
+    for logger in (logging.getLogger(), *map(logging.getLogger, names)):
+        if _redact_record not in logger.filters:
+            logger.addFilter(_redact_record)
+
+
+class HostProbe:
+    """Watches the SDK look for the workspace's description when it is set up, which it does before any request.
+
+    Attributes:
+        unreachable: whether nothing answered.
+    """
+
+    def __init__(self) -> None:
+        self.unreachable = False
+        self._logger = logging.getLogger("databricks.sdk")
+
+    def __enter__(self) -> HostProbe:
+        self._logger.addFilter(self._look)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._logger.removeFilter(self._look)
+
+    def _look(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if not text.startswith(_PROBE_FAILED):
+            return True
+        self.unreachable = self.unreachable or bool(_NO_CONNECTION.search(text))
+        return False  # a workspace without this description is as good as one with it
+
+
+def _redact_record(record: logging.LogRecord) -> bool:
+    record.msg, record.args = redacted(record.getMessage()), None
+    if record.exc_info and record.exc_info[0] is not None:
+        record.exc_text = redacted("".join(traceback.format_exception(*record.exc_info)))
+        record.exc_info = None
+    return True

@@ -1,17 +1,27 @@
-"""Texts of Python code without running it: constants, f-strings, joined paths; parts that are not known become holes. No Spark."""
+"""Python files of a repository without running them: syntax trees with their names, cells, `%run`, modules, and the texts of expressions.
+
+Of a text, constants, f-strings and joined paths are known; parts that are not known become holes. No Spark.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 
-from lakelet.project.init.findings import Holes
+from lakelet.base.errors import LakeletError
+from lakelet.config.source_files import FolderWalk
+from lakelet.language.notebook import Source, read_source
+from lakelet.language.notebook.cells import PythonCode, notebook_file, pieces_of, run_target
+from lakelet.project.init.findings import CodeLocation, UnknownParts
 
 _FIELD = re.compile(r"\{(\w*)\}")
-_SAME = frozenset({"strip", "rstrip", "lstrip", "lower", "as_posix", "removesuffix", "expanduser", "resolve"})
-_PATHS = frozenset({"Path", "PurePath", "PosixPath", "PurePosixPath"})
+_SAME_TEXT = frozenset({"strip", "rstrip", "lstrip", "lower", "as_posix", "removesuffix", "expanduser", "resolve"})
+_PATH_CLASSES = frozenset({"Path", "PurePath", "PosixPath", "PurePosixPath"})
 _DEEPEST = 25
 
 Asked = Callable[[str, str | None, ast.AST], None]
@@ -44,7 +54,7 @@ class NameScope:
     def fill(self, body: Iterable[ast.stmt]) -> None:
         """Take the assignments of a body, also those below `if`, `for`, `try` and `with`, but not those of functions in it."""
         for statement in body:
-            for name, value in _assigned(statement):
+            for name, value in assignments(statement):
                 self.values.setdefault(name, []).append(value)
             for block in ("body", "orelse", "finalbody"):
                 if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -69,34 +79,35 @@ def function_scope(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     return scope
 
 
-def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names that a statement assigns, each with its value; None for one that is not written there."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
-            yield from _target(target, statement.value)
+            yield from _assignments_to(target, statement.value)
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        yield from _target(statement.target, statement.value)
+        yield from _assignments_to(statement.target, statement.value)
     elif isinstance(statement, ast.AugAssign | ast.For | ast.AsyncFor):
-        yield from _target(statement.target, None)
+        yield from _assignments_to(statement.target, None)
     elif isinstance(statement, ast.With | ast.AsyncWith):
         for item in statement.items:
             if item.optional_vars is not None:
-                yield from _target(item.optional_vars, None)
+                yield from _assignments_to(item.optional_vars, None)
 
 
-def _target(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+def _assignments_to(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Tuple | ast.List):
         parts = value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else [None] * len(target.elts)
         for one, part in zip(target.elts, parts, strict=True):
-            yield from _target(one, part)
+            yield from _assignments_to(one, part)
 
 
 @dataclass
 class ExpressionReader:
     """Says what an expression is as a text."""
 
-    holes: Holes
+    holes: UnknownParts
     asked: Asked
 
     def text(self, node: ast.expr | None, scope: NameScope, depth: int = 0) -> str:
@@ -104,7 +115,7 @@ class ExpressionReader:
         if node is None or depth > _DEEPEST:
             return self.holes.token("…")
         known = self._known(node, scope, depth + 1)
-        return self.holes.token(_short(node)) if known is None else known
+        return self.holes.token(_short_source(node)) if known is None else known
 
     def constant(self, node: ast.expr | None, scope: NameScope) -> str | None:
         """The text if all of it is known, else None."""
@@ -141,7 +152,7 @@ class ExpressionReader:
         parameter = asked_parameter(node)
         if parameter is not None:
             return self._parameter(node, *parameter, scope, depth)
-        if isinstance(node.func, ast.Name) and node.func.id in (*_PATHS, "str") and node.args:
+        if isinstance(node.func, ast.Name) and node.func.id in (*_PATH_CLASSES, "str") and node.args:
             return self._joined(node.args, scope, depth)
         if not isinstance(node.func, ast.Attribute):
             return None
@@ -150,7 +161,7 @@ class ExpressionReader:
             return self._joined(node.args, scope, depth)
         if called == "joinpath":
             return self._joined([node.func.value, *node.args], scope, depth)
-        if called in _SAME:
+        if called in _SAME_TEXT:
             return self.text(node.func.value, scope, depth)
         return self._formatted(node, node.func.value, scope, depth) if called == "format" else None
 
@@ -226,6 +237,146 @@ def resolved(node: ast.expr, scope: NameScope, depth: int = 0) -> tuple[NameScop
     return None
 
 
-def _short(node: ast.expr) -> str:
+def _short_source(node: ast.expr) -> str:
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+@dataclass(frozen=True)
+class PythonTree:
+    """A piece of Python: its syntax tree, and the cell of a Jupyter notebook that it stands in."""
+
+    module: ast.Module
+    cell: int | None = None
+
+
+@dataclass
+class PythonFile:
+    """One file: its trees in order, what does not compile, the notebooks it runs by `%run`, and the names of its module."""
+
+    path: Path
+    trees: list[PythonTree] = field(default_factory=list)
+    broken: tuple[str, int, int | None] | None = None
+    runs: list[Path] = field(default_factory=list)
+    scope: NameScope = field(default_factory=NameScope)
+
+
+class Repository:
+    """Finds and reads Python files below a folder, each once."""
+
+    def __init__(self, folder: Path, roots: Sequence[Path] = ()) -> None:
+        self.folder = folder
+        self._roots = tuple(roots) or (folder,)
+        self._read: dict[Path, PythonFile] = {}
+
+    def location(self, file: Path, line: int, cell: int | None = None) -> CodeLocation:
+        return CodeLocation(file.relative_to(self.folder).as_posix() if file.is_relative_to(self.folder) else str(file), line, cell)
+
+    def roots(self, file: Path) -> Iterator[Path]:
+        """Folders from which the file may import, the nearest first: its own, those above it, and `src` in each."""
+        for folder in (file.parent, *file.parent.parents):
+            if not any(folder.is_relative_to(root) for root in self._roots):
+                return
+            yield folder
+            if (folder / "src").is_dir():
+                yield folder / "src"
+
+    def module(self, name: str, file: Path) -> tuple[Path, Path] | None:
+        """The file or folder of the repository that `import name` means in `file`, and the folder it is found from."""
+        inner = Path(*name.split("."))
+        for root in self.roots(file):
+            for found in (root / inner.with_suffix(".py"), root / inner / "__init__.py", root / inner):
+                if found.is_file() and found.resolve() != file.resolve():
+                    return found, root
+            if (root / inner).is_dir() and any((root / inner).glob("*.py")):
+                return root / inner, root
+        return None
+
+    def elsewhere(self, name: str) -> Path | None:
+        """The one file of the repository that is a module of this name, wherever it lies; None if there is none, or several are."""
+        found = self._by_name.get(name.split(".")[-1], ())
+        fitting = [one for one in found if [*one.parent.parts, one.stem][-name.count(".") - 1 :] == name.split(".")]
+        return fitting[0] if len(fitting) == 1 else None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        names: dict[str, list[Path]] = {}
+        for file in dict.fromkeys(file for root in self._roots for file in FolderWalk(root).files((".py",))):
+            names.setdefault(file.stem, []).append(file)
+        return names
+
+    def read(self, file: Path) -> PythonFile:
+        """The file's trees and names; empty for what is not Python."""
+        if file not in self._read:
+            found = self._read[file] = PythonFile(file)
+            try:
+                source = read_source(file)
+            except (LakeletError, SyntaxError, OSError) as error:
+                found.broken = (str(getattr(error, "what", error)), 1, None)
+            else:
+                self._parse(source, found)
+                self._link(found)
+        return self._read[file]
+
+    def _parse(self, source: Source, found: PythonFile) -> None:
+        for cell in source.own() if source.language == "python" else ():
+            try:
+                for piece in pieces_of(source, cell, str(source.file)):
+                    if isinstance(piece, PythonCode):
+                        found.trees.append(PythonTree(_syntax_tree(piece.numbered(cell)), cell.number))
+                    elif piece.name == "run" and (run := notebook_file(source.file, run_target(piece.rest)[0])) is not None:
+                        found.runs.append(run)
+            except (SyntaxError, ValueError, RecursionError) as error:
+                line = getattr(error, "lineno", None) or 1
+                found.broken = (str(getattr(error, "msg", error)), line, cell.number)
+
+    def _link(self, found: PythonFile) -> None:
+        """Fill the names of the file's module: its own, those of notebooks it runs, those of modules that it imports."""
+        for other in found.runs:
+            there = self.read(other).scope
+            found.scope.modules.update(there.modules)
+            found.scope.imported.update(there.imported)
+            for name, values in there.values.items():
+                found.scope.values.setdefault(name, []).extend(values)
+        for tree in found.trees:
+            found.scope.fill(tree.module.body)
+            for node in ast.walk(tree.module):
+                for name, module in imported_modules(node, found.path):
+                    self._import(found, node, name, module)
+
+    def _import(self, found: PythonFile, node: ast.AST, name: str, module: str) -> None:
+        there = self.module(module, found.path)
+        if there is None or not there[0].is_file():
+            return
+        scope = self.read(there[0]).scope
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                inner = self.module(f"{module}.{alias.name}", found.path)
+                if inner is not None and inner[0].is_file():
+                    found.scope.modules[alias.asname or alias.name] = self.read(inner[0]).scope
+                else:
+                    found.scope.imported[alias.asname or alias.name] = (scope, alias.name)
+                if alias.name == "*":
+                    found.scope.imported.update({known: (scope, known) for known in (*scope.values, *scope.imported)})
+        else:
+            found.scope.modules[name] = scope
+
+
+def imported_modules(node: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
+    """(name in the file, module) of an import statement. A relative import is said by the folders above the file."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.asname or alias.name, alias.name
+    elif isinstance(node, ast.ImportFrom):
+        base = file.parent
+        for _ in range(max(0, node.level - 1)):
+            base = base.parent
+        lead = base.name + "." if node.level else ""
+        if node.module or node.level:
+            yield "", (lead + (node.module or "")).strip(".")
+
+
+def _syntax_tree(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those about the user's escapes
+        return ast.parse(text)

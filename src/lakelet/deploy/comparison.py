@@ -1,21 +1,37 @@
-"""The comparison itself: local tables by delta-rs, hosted ones by SQL, expectations by the events of both sides. No Spark."""
+"""Local and deployed tables side by side: schema, rows, counts of expectations, keys that differ. No Spark.
+
+Local tables are read by delta-rs, those in the workspace by SQL statements on a warehouse, bounded in rows and time; expectations by the
+events of both sides.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.base.names import split_name
+from lakelet.base.names import quoted, split_name
+from lakelet.base.text import listed
 from lakelet.cdc.identity import made_with
-from lakelet.deploy.compare.rows import Keyed, Row, differences
-from lakelet.deploy.compare.statements import Warehouse, find_warehouse
-from lakelet.deploy.compare.texts import comparable, hosted_text, local_text, order_of, quoted, selected, type_text
-from lakelet.deploy.compare.values import Comparison, DatasetDifference, RowComparison, Sides
-from lakelet.deploy.events import json_of, update_of
-from lakelet.deploy.watching import events, updates
+from lakelet.deploy.differences import (
+    Comparison,
+    DatasetDifference,
+    Row,
+    RowComparison,
+    RowsByKey,
+    Sides,
+    comparable,
+    differences,
+    local_text,
+    order_of,
+    selected,
+    type_text,
+    workspace_text,
+)
+from lakelet.deploy.watching import events, json_of, update_of, updates
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import TableInfo, list_tables, read_events, read_rows
 from lakelet.language.model import Kind
@@ -24,11 +40,14 @@ from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import RuleCount, summed
 
 if TYPE_CHECKING:
+    from databricks.sdk.service.sql import StatementResponse
+
+    from lakelet.deploy.connection import Client
     from lakelet.deploy.targets import RemotePipeline, Target
 
 SHOWN_KEYS = 20
 """Differing keys that are shown of one dataset."""
-_STORED = tuple(kind.name for kind in (Kind.STREAMING_TABLE, Kind.MATERIALIZED_VIEW, Kind.TABLE))
+_STORED_KINDS = tuple(kind.name for kind in (Kind.STREAMING_TABLE, Kind.MATERIALIZED_VIEW, Kind.TABLE))
 Counts = Mapping[tuple[str, str], tuple[int, int]]
 
 
@@ -62,9 +81,9 @@ def compare(
     """
     local = {one.name: one for one in list_tables(storage) if one.active and one.kind is not Kind.SINK and not one.quarantine_of}
     rows = _last_update(target, pipeline)
-    hosted = _hosted_names(rows, pipeline)
-    pairs = _chosen(_pairs(local, hosted), asked.names)
-    rules = _counts(read_events(storage)), _counts(rows)
+    hosted = _names_in_workspace(rows, pipeline)
+    pairs = _chosen_pairs(_dataset_pairs(local, hosted), asked.names)
+    rules = _rule_counts(read_events(storage)), _rule_counts(rows)
     warehouse = find_warehouse(target.client, asked.warehouse) if any(ours and theirs for ours, theirs in pairs) else None
     found = []
     for ours, theirs in pairs:
@@ -72,11 +91,11 @@ def compare(
             found.append(DatasetDifference(ours or theirs or "", theirs, only="local" if ours else "hosted"))
             continue
         notice(f"Comparing {ours} with {theirs}")
-        found.append(_Pair(storage, local[ours], theirs, warehouse, asked).compared(rules))
+        found.append(_DatasetPair(storage, local[ours], theirs, warehouse, asked).compared(rules))
     return Comparison(target.name, pipeline.key, tuple(found))
 
 
-class _Pair:
+class _DatasetPair:
     """One dataset that both sides have."""
 
     def __init__(self, storage: AnyPath, table: TableInfo, hosted: str, warehouse: Warehouse, asked: ComparisonRequest) -> None:
@@ -105,12 +124,14 @@ class _Pair:
         if not judged:
             notes.append("expectations: the last update of one side reported no counts")
         compared = self._rows(ours, theirs, sides, notes) if self._asked.rows else None
-        columns = _columns(ours, theirs)
+        columns = _differing_columns(ours, theirs)
         return DatasetDifference(self._table.name, self._hosted, None, None, columns, sides, broken, judged, compared, tuple(notes))
 
     def _rules(self, here: Counts, there: Counts) -> tuple[Mapping[str, Sides], int]:
         """The expectations with other counts, and how many were compared: none unless both sides reported some."""
-        ours, theirs = ({rule: n for (dataset, rule), n in side.items() if dataset == _last(self._table.name)} for side in (here, there))
+        ours, theirs = (
+            {rule: n for (dataset, rule), n in side.items() if dataset == _last_parts(self._table.name)} for side in (here, there)
+        )
         if not ours or not theirs:
             return {}, 0
         names = sorted(ours.keys() | theirs.keys())
@@ -133,17 +154,17 @@ class _Pair:
         query = f"SELECT {', '.join(f'{selected(b, theirs[b])} AS c{i}' for i, (_, b) in enumerate(shared))} FROM {self._from}"
         answer = self._warehouse.ask(query if complete or not order else f"{query} ORDER BY {order} LIMIT {most}", limit=most)
         positions = [names.index(name) for name in key]
-        there = Keyed(positions).add(_texts(answer.rows, [hosted_text(theirs[b]) for _, b in shared]))
+        there = RowsByKey(positions).add(_rows_as_texts(answer.rows, [workspace_text(theirs[b]) for _, b in shared]))
         try:
-            wanted = None if complete else _Sample(there, [order_of(ours[name]) for name in key])
-            here = Keyed(positions).add(self._local_rows(names, ours, wanted))
+            wanted = None if complete else _RowSample(there, [order_of(ours[name]) for name in key])
+            here = RowsByKey(positions).add(self._local_rows(names, ours, wanted))
         except _NeedsSpark:
             notes.append("rows: the local table has a feature that only Spark reads")
             return None
         found = differences(here, there, names, key, complete=complete)
         return RowComparison(key, there.number, complete, len(found), tuple(found[:SHOWN_KEYS]), left_out)
 
-    def _local_rows(self, names: Sequence[str], types: Mapping[str, str], wanted: _Sample | None) -> Iterable[Row]:
+    def _local_rows(self, names: Sequence[str], types: Mapping[str, str], wanted: _RowSample | None) -> Iterable[Row]:
         """The local rows as texts; for a sample only those that it should have."""
 
         def refuse(text: str) -> None:
@@ -151,7 +172,7 @@ class _Pair:
 
         convert = [local_text(types[name]) for name in names]
         for found in read_rows(self._storage, self._table.name, note=refuse).rows:
-            row = _text_row([found[name] for name in names], convert)
+            row = _row_as_texts([found[name] for name in names], convert)
             if wanted is None or wanted.should_have(row):
                 yield row
 
@@ -173,10 +194,10 @@ class _Pair:
         return tuple(by_lower[name] for name in keys) if keys and all(name in by_lower for name in keys) else tuple(names)
 
 
-class _Sample:
-    """The first hosted rows by key. `orders`: of each column of the key; None where the workspace sorts in a way that is not known here."""
+class _RowSample:
+    """The first rows of the workspace by key. `orders`: of each column of the key; None where the order of the workspace is not known."""
 
-    def __init__(self, hosted: Keyed, orders: Sequence[Callable[[str], Any] | None]) -> None:
+    def __init__(self, hosted: RowsByKey, orders: Sequence[Callable[[str], Any] | None]) -> None:
         self._hosted, self._orders = hosted, orders
         self._room = 2 * hosted.number
         known = all(order is not None for order in orders)
@@ -210,27 +231,27 @@ def _last_update(target: Target, pipeline: RemotePipeline) -> list[Mapping[str, 
     return [json_of(row) for row in rows if update_of(row) == newest.id]
 
 
-def _hosted_names(rows: Iterable[Mapping[str, Any]], pipeline: RemotePipeline) -> list[str]:
+def _names_in_workspace(rows: Iterable[Mapping[str, Any]], pipeline: RemotePipeline) -> list[str]:
     """Full names of the stored datasets that an update defined."""
     place = (pipeline.settings.get("catalog") or "main", pipeline.settings.get("schema") or pipeline.settings.get("target") or "default")
     found: dict[str, None] = {}
     for row in rows:
         kind = row["details"].get(EventType.DATASET_DEFINITION, {}).get("dataset_type")
         name = row["origin"].get("dataset_name")
-        if name and row["event_type"] == EventType.DATASET_DEFINITION and kind in _STORED:
+        if name and row["event_type"] == EventType.DATASET_DEFINITION and kind in _STORED_KINDS:
             parts = split_name(str(name))
             found[".".join((*place[: 3 - len(parts)], *parts) if len(parts) < 3 else parts)] = None
     return list(found)
 
 
-def _pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None, str | None]]:
-    """Local and hosted names of the same datasets: the same full name, else the same schema and name, else the only one of that name."""
+def _dataset_pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None, str | None]]:
+    """Both names of the same datasets: the same full name, else the same schema and name, else the only one of that name."""
     left = list(hosted)
     found: list[tuple[str | None, str | None]] = []
     for name in local:
         match = None
         for parts in (3, 2, 1):
-            same = [one for one in left if _last(one, parts) == _last(name, parts)]
+            same = [one for one in left if _last_parts(one, parts) == _last_parts(name, parts)]
             if len(same) == 1:
                 match = same[0]
                 left.remove(match)
@@ -239,13 +260,13 @@ def _pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None
     return [*found, *((None, one) for one in left)]
 
 
-def _chosen(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]) -> list[tuple[str | None, str | None]]:
+def _chosen_pairs(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]) -> list[tuple[str | None, str | None]]:
     if not names:
         return list(pairs)
     found: list[tuple[str | None, str | None]] = []
     for name in names:
         parts = len(split_name(name))
-        same = [pair for pair in pairs if any(one and _last(one, parts) == _last(name, parts) for one in pair)]
+        same = [pair for pair in pairs if any(one and _last_parts(one, parts) == _last_parts(name, parts) for one in pair)]
         if not same:
             known = [one for pair in pairs for one in pair if one]
             raise LakeletError("UNKNOWN_TABLE", f"neither side has a dataset {name}", nearest=nearest_names(name, known))
@@ -253,14 +274,14 @@ def _chosen(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]
     return found
 
 
-def _last(name: str, parts: int = 1) -> str:
+def _last_parts(name: str, parts: int = 1) -> str:
     return ".".join(split_name(name)[-parts:]).lower()
 
 
 # --- facts of one side ----------------------------------------------------------------------------------------------------------------
 
 
-def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
+def _rule_counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
     """(passed, failed) by dataset and expectation, added up over the events of an update."""
     found: list[RuleCount] = []
     for row in rows:
@@ -268,11 +289,11 @@ def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
         if "scope" in quality:  # of a batch that a fail rule stopped: only Lakelet counts those
             continue
         counts = (RuleCount.of_event(rule, row["origin"].get("dataset_name") or "?") for rule in quality.get("expectations") or ())
-        found += [replace(count, dataset=_last(count.dataset)) for count in counts]
+        found += [replace(count, dataset=_last_parts(count.dataset)) for count in counts]
     return {key: (count.passed, count.failed) for key, count in summed(found).items()}
 
 
-def _columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:
+def _differing_columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:
     """The columns that only one side has or that have another type; names are compared without case."""
     here, there = ({name.lower(): (name, kind) for name, kind in side.items()} for side in (ours, theirs))
     found: dict[str, Sides] = {}
@@ -283,9 +304,91 @@ def _columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str,
     return found
 
 
-def _texts(rows: Iterable[Sequence[str | None]], convert: Sequence[Callable[[str], str]]) -> Iterable[Row]:
-    return (_text_row(row, convert) for row in rows)
+def _rows_as_texts(rows: Iterable[Sequence[str | None]], convert: Sequence[Callable[[str], str]]) -> Iterable[Row]:
+    return (_row_as_texts(row, convert) for row in rows)
 
 
-def _text_row(values: Sequence[Any], convert: Sequence[Callable[[Any], str]]) -> Row:
+def _row_as_texts(values: Sequence[Any], convert: Sequence[Callable[[Any], str]]) -> Row:
     return tuple(None if value is None else one(value) for value, one in zip(values, convert, strict=True))
+
+
+STATEMENT_SECONDS = 600.0
+"""One statement may take so long, the start of the warehouse included."""
+
+
+@dataclass(frozen=True)
+class StatementRows:
+    """The rows of a statement: names and types of its columns, values as texts. `whole`: whether no row was cut off."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[list[str | None]]
+    whole: bool
+
+
+class Warehouse:
+    """Answers statements. `id`: of the warehouse."""
+
+    def __init__(self, client: Client, id: str, *, seconds: float = STATEMENT_SECONDS, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client, self.id = client, id
+        self._seconds, self._sleep = seconds, sleep
+
+    def ask(self, sql: str, *, limit: int) -> StatementRows:
+        """Return at most `limit` rows of a query. Raises REMOTE_QUERY_FAILED with the workspace's text, or when the time is over."""
+        from databricks.sdk.service.sql import StatementState
+
+        api = self._client.sdk.statement_execution
+        deadline, pause = time.monotonic() + self._seconds, 0.5
+        found = api.execute_statement(sql, self.id, row_limit=limit, wait_timeout="30s")
+        while _statement_state(found) in (StatementState.PENDING, StatementState.RUNNING):
+            if time.monotonic() > deadline:
+                api.cancel_execution(found.statement_id or "")
+                raise LakeletError("REMOTE_QUERY_FAILED", f"the warehouse took longer than {self._seconds:.0f} s", why=sql)
+            self._sleep(pause)
+            pause = min(5.0, pause * 1.5)
+            found = api.get_statement(found.statement_id or "")
+        if _statement_state(found) is not StatementState.SUCCEEDED:
+            said = found.status.error.message if found.status and found.status.error else None
+            raise LakeletError(
+                "REMOTE_QUERY_FAILED", f"the warehouse answered {_statement_state(found)}: {said or 'without a reason'}", why=sql
+            )
+        columns = (found.manifest.schema.columns if found.manifest and found.manifest.schema else None) or []
+        return StatementRows(
+            tuple(column.name or "" for column in columns),
+            tuple(column.type_text or "" for column in columns),
+            [row for chunk in self._chunks(found) for row in chunk],
+            not (found.manifest and found.manifest.truncated),
+        )
+
+    def _chunks(self, found: StatementResponse) -> Iterator[list[list[str | None]]]:
+        result = found.result
+        while result is not None:
+            yield [list(row) for row in result.data_array or ()]
+            if result.next_chunk_index is None:
+                return
+            result = self._client.sdk.statement_execution.get_statement_result_chunk_n(found.statement_id or "", result.next_chunk_index)
+
+
+def find_warehouse(client: Client, wanted: str | None) -> Warehouse:
+    """The warehouse of this ID or name; without one, the only one there is. Raises USAGE where one has to be named."""
+    if wanted is None and client.sdk.config.warehouse_id:
+        return Warehouse(client, client.sdk.config.warehouse_id)
+    known = {one.id or "": one.name or "" for one in client.sdk.warehouses.list()}
+    chosen = [id for id, name in known.items() if wanted in (None, id, name)]
+    if len(chosen) == 1:
+        return Warehouse(client, chosen[0])
+    if not known:
+        raise LakeletError(
+            "USAGE", "the workspace has no SQL warehouse that this user may see", todo="Make one, or ask for the right to use one."
+        )
+    what = (
+        "the workspace has several SQL warehouses"
+        if wanted is None
+        else f"{'no' if not chosen else 'more than one'} SQL warehouse is {wanted}"
+    )
+    todo = f"Name one by its ID: --warehouse {next(iter(known))}\nThere are: {listed([f'{id} ({name})' for id, name in known.items()], 6)}"
+    raise LakeletError("USAGE", what, todo=todo)
+
+
+def _statement_state(found: StatementResponse) -> object:
+    return found.status.state if found.status else None
