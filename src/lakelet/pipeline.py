@@ -142,9 +142,10 @@ class Pipeline:
         last = storage.registry().last_update
         if last is None:
             return {}
-        from lakelet.storage.eventlog.outcomes import mark_of, outcomes
+        from lakelet.storage.eventlog.reading import progress_of
 
-        return {key: Standing(str(state).lower(), mark_of(state)) for key, state in outcomes(storage.events, last.id).states.items()}
+        datasets = progress_of(storage.events, last.id).all_datasets
+        return {name.lower(): Standing(str(d.state).lower(), d.state.mark) for name, d in datasets.items()}
 
     @contextmanager
     def opened(self) -> Iterator[OpenedPipeline]:
@@ -365,14 +366,15 @@ def _about_parameters(config: PipelineConfig, remarks: Sequence[str]) -> list[No
 
 def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
     """Keys of the tables that the last update did not finish, and of those below them; all but the finished ones if its process ended."""
-    from lakelet.storage.eventlog.outcomes import outcomes
+    from lakelet.storage.eventlog.reading import progress_of
 
     last = storage.registry().last_update
     if last is None:
         return frozenset()
-    found = outcomes(storage.events, last.id)
-    unknown = frozenset() if found.ended else graph.by_key.keys() - found.statuses.keys()
-    return below_failed(graph, not_done=found.not_done | unknown, excluded=found.excluded)
+    found = progress_of(storage.events, last.id)
+    known, unfinished, excluded = ({name.lower() for name in names} for names in (found.all_datasets, found.unfinished, found.excluded))
+    unknown = frozenset() if found.state.has_ended else graph.by_key.keys() - known
+    return below_failed(graph, not_done=frozenset(unfinished | unknown), excluded=frozenset(excluded))
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:

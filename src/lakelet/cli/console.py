@@ -13,8 +13,8 @@ from lakelet.base.text import counted, printable
 from lakelet.cli.lines import Line, columns_of, line_of, write_lines
 from lakelet.cli.live import WAITING, LiveTable, shown_phases
 from lakelet.cli.summary import summary
-from lakelet.cli.tally import Tally
 from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.fold import LiveUpdate
 
 
 class Watcher(Protocol):
@@ -44,40 +44,40 @@ class PlainLines:
     """Writes one line per dataset that ended and per warning; idle and excluded datasets only count in the summary."""
 
     def __init__(self, stream: IO[str]) -> None:
-        self.tally = Tally()
+        self.update = LiveUpdate()
         self._stream = stream
 
     def __call__(self, event: Event) -> None:
-        self.tally.feed(event)
-        line = line_of(self.tally, event)
+        self.update.feed(event.as_json())
+        line = line_of(self.update.fold, event)
         if line is not None:
-            self._stream.write(f"{self.tally.seconds:7.1f}s  {printable(line.text)}\n")
+            self._stream.write(f"{self.update.fold.seconds:7.1f}s  {printable(line.text)}\n")
             self._stream.flush()
 
     def close(self) -> None:
         pass
 
 
-def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str], waiting: str = WAITING) -> tuple[Watcher, Tally, list[Watcher]]:
-    """Return the listener to close, the tally for the summary, and all listeners of one run.
+def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str], waiting: str = WAITING) -> tuple[Watcher, LiveUpdate, list[Watcher]]:
+    """Return the listener to close, the update for the summary, and all listeners of one run.
 
     `waiting`: the phase before the first event.
     """
     if as_json:
         counting = _Counting()
-        return counting, counting.tally, [JsonLines(stdout), counting]
+        return counting, counting.update, [JsonLines(stdout), counting]
     shown = LiveTable(stderr, waiting=waiting) if stderr.isatty() else PlainLines(stderr)
-    return shown, shown.tally, [shown]
+    return shown, shown.update, [shown]
 
 
 class _Counting:
     """Counts events and shows nothing."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.update = LiveUpdate()
 
     def __call__(self, event: Event) -> None:
-        self.tally.feed(event)
+        self.update.feed(event.as_json())
 
     def close(self) -> None:
         pass

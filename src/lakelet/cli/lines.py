@@ -9,9 +9,10 @@ from typing import IO
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, printable, seconds_text
-from lakelet.cli.tally import Tally, flow_state
 from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.fold import UpdateFold
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
+from lakelet.storage.eventlog.summaries import FlowRun
 
 _COLOURS = {"good": "32", "warning": "33", "bad": "31", "heading": "1", "quiet": "2"}
 _SHOWN_UPDATE_STATES = frozenset({UpdateState.RESETTING, UpdateState.RUNNING, UpdateState.STOPPING})
@@ -27,37 +28,34 @@ class Line:
     style: str = ""
 
 
-def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Line | None:
-    """Return the line about an event that `tally` has counted; None for most events. States of the update are headings."""
+def line_of(update: UpdateFold, event: Event, short: Callable[[str], str] = str) -> Line | None:
+    """Return the line about an event that `update` has taken; None for most events. States of the update are headings."""
     if event.event_type is EventType.UPDATE_PROGRESS and event.level is not Level.WARN:
-        return Line(f"update {tally.update_id[:6]} {tally.state}", "heading") if tally.state in _SHOWN_UPDATE_STATES else None
-    status = flow_state(event) if event.event_type is EventType.FLOW_PROGRESS else None
-    if status in _ENDED_STYLES and (status is not FlowState.FAILED or event.level is not Level.WARN):
-        return Line(_flow_text(tally, event, short), _ENDED_STYLES[status])
+        return Line(f"update {update.id[:6]} {update.state}", "heading") if update.state in _SHOWN_UPDATE_STATES else None
+    if event.event_type is EventType.FLOW_PROGRESS and event.body.get("status") in _ENDED_STYLES:
+        status = FlowState(event.body["status"])
+        if status is not FlowState.FAILED or event.level is not Level.WARN:
+            return Line(_flow_text(update.flow_run(event.as_json()), event, short), _ENDED_STYLES[status])
     failed = event.event_type is EventType.TABLE_CHECK and event.level is Level.ERROR
-    if event.event_type is EventType.NOTICE and tally.warnings[event.message] > 1:
+    if event.event_type is EventType.NOTICE and update.is_repeated(event.message):
         return None  # said already: several datasets may have one line of code
     if event.level is Level.WARN or failed:
         return Line(event.message, "bad" if failed else "warning")
     return Line(event.message) if event.event_type is EventType.SCHEMA_CHANGE else None
 
 
-def _flow_text(tally: Tally, event: Event, short: Callable[[str], str]) -> str:
-    dataset = tally.datasets[event.origin.target_name or event.origin.flow_name or "?"]
-    tallied = dataset.flows[event.origin.flow_name or dataset.name]
-    facts = [counted(tallied.rows, "row")] if tallied.began and dataset.rows_known else []
-    facts += [f"{tallied.dropped:,} dropped"] if tallied.dropped else []
-    facts += [f"{tallied.quarantined:,} quarantined"] if tallied.quarantined else []
-    facts += [counted(tallied.failed, "violation")] if tallied.failed else []
-    seconds = tallied.seconds(event.timestamp)
-    facts += [seconds_text(seconds)] if seconds is not None else []
+def _flow_text(run: FlowRun, event: Event, short: Callable[[str], str]) -> str:
+    facts = [counted(run.rows, "row")] if run.started_at is not None and run.rows_known else []
+    facts += [f"{run.dropped:,} dropped"] if run.dropped else []
+    facts += [f"{run.quarantined:,} quarantined"] if run.quarantined else []
+    facts += [counted(run.violations, "violation")] if run.violations else []
+    facts += [seconds_text(run.seconds)] if run.seconds is not None else []
     if isinstance(event.error, LakeletError):
         facts = [event.error.lines()[0]]
     elif event.body["status"] == FlowState.SKIPPED:
         facts = [event.message]
-    flow = event.origin.flow_name
-    of = f" (flow {short(flow)})" if flow and flow != dataset.name else ""
-    return f"{event.body['status']:<9}  {short(dataset.name)}{of}" + (f"  {', '.join(facts)}" if facts else "")
+    of = f" (flow {short(run.flow)})" if run.flow != run.dataset else ""
+    return f"{event.body['status']:<9}  {short(run.dataset)}{of}" + (f"  {', '.join(facts)}" if facts else "")
 
 
 def coloured(stream: IO[str]) -> bool:

@@ -17,9 +17,10 @@ from typing import IO, TYPE_CHECKING, Any
 from lakelet.base.phases import Phase, reported_to
 from lakelet.base.text import bytes_text, counted, cut, printable, seconds_text, shortener
 from lakelet.cli.lines import line_of
-from lakelet.cli.tally import DatasetTally, Tally
 from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.fold import LiveUpdate
 from lakelet.storage.eventlog.states import FlowState
+from lakelet.storage.eventlog.summaries import DatasetRun, UpdateRun, seconds_between
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -39,7 +40,7 @@ class LiveTable:
     def __init__(
         self, stream: IO[str], *, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc), waiting: str = WAITING
     ) -> None:
-        self.tally = Tally()
+        self.update = LiveUpdate()
         self._phase = Phase(waiting)
         self._now, self._lock, self._opened = now, threading.Lock(), now()
         self._console, self._live = _live(stream, self.render)
@@ -49,9 +50,9 @@ class LiveTable:
 
     def __call__(self, event: Event) -> None:
         with self._lock:
-            self.tally.feed(event)
-            short, room = shortener(self.tally.datasets), self._room()
-            line = line_of(self.tally, event, lambda name: cut(short(name), room))
+            self.update.feed(event.as_json())
+            short, room = shortener(self.update.fold.datasets()), self._room()
+            line = line_of(self.update.fold, event, lambda name: cut(short(name), room))
         if line is not None and line.style != "heading":
             from rich.text import Text
 
@@ -69,15 +70,16 @@ class LiveTable:
         from rich.text import Text
 
         with self._lock:
-            now = self._now()
-            if self.tally.began is None:
-                return _phase_line(self._phase, (now - self._opened).total_seconds())
-            short = shortener(self.tally.datasets)
-            working = [d for d in self.tally.datasets.values() if d.state.is_at_work]
-            room = self._room()
-            rows = [_working(dataset, cut(short(dataset.name), room), now) for dataset in working[: max(3, self._console.height - 6)]]
-            left = len(working) - len(rows)
-            footer = self._footer(now)
+            now, update = self._now(), self.update.value()
+        if update.started_at is None:
+            return _phase_line(self._phase, (now - self._opened).total_seconds())
+        moment = int(now.timestamp() * 1000)
+        short, room = shortener(update.all_datasets), self._room()
+        working = [(name, dataset) for name, dataset in update.all_datasets.items() if dataset.state.is_at_work]
+        shown = working[: max(3, self._console.height - 6)]
+        rows = [_working_dataset(dataset, cut(short(name), room), moment) for name, dataset in shown]
+        left = len(working) - len(rows)
+        footer = _footer(update, moment)
         table = Table(box=None, pad_edge=False, show_header=False)
         for position in range(4):
             table.add_column(justify="right" if position > 1 else "left", no_wrap=True, overflow="ellipsis")
@@ -94,24 +96,26 @@ class LiveTable:
         with self._lock:
             self._phase = phase
 
-    def _footer(self, now: datetime) -> RenderableType:
-        counts = self.tally.counts()
-        done = sum(number for state, number in counts.items() if state.has_ended)
-        states = ", ".join(f"{number:,} {state.lower()}" for state, number in counts.most_common() if state is not FlowState.QUEUED)
-        elapsed = seconds_text((now - self.tally.began).total_seconds() if self.tally.began else 0)
-        text = "  ".join([elapsed, counted(self.tally.rows, "row"), states]).rstrip()
-        return _with_bar(f"{self.tally.state} {done:,}/{len(self.tally.datasets):,}", done, len(self.tally.datasets), text)
+
+def _footer(update: UpdateRun, now: int) -> RenderableType:
+    counts, datasets = update.states, len(update.all_datasets)
+    done = sum(number for state, number in counts.items() if state.has_ended)
+    states = ", ".join(f"{number:,} {state.lower()}" for state, number in counts.most_common() if state is not FlowState.QUEUED)
+    elapsed = seconds_text(seconds_between(update.started_at, now) or 0)
+    text = "  ".join([elapsed, counted(update.total("rows"), "row"), states]).rstrip()
+    return _with_bar(f"{update.state} {done:,}/{datasets:,}", done, datasets, text)
 
 
-def _working(dataset: DatasetTally, name: str, now: datetime) -> tuple[Any, ...]:
+def _working_dataset(dataset: DatasetRun, name: str, now: int) -> tuple[Any, ...]:
     from rich.text import Text
 
-    seconds = dataset.seconds(now)
-    waiting = f"{counted(dataset.files, 'file')}, {bytes_text(dataset.bytes)}" if dataset.files and dataset.bytes is not None else ""
+    seconds = dataset.seconds_at(now)
+    backlogs = [run.backlog for run in dataset.runs if run.backlog is not None and run.backlog.files and run.backlog.bytes is not None]
+    files, size = sum(one.files or 0 for one in backlogs), sum(one.bytes or 0 for one in backlogs)
     return (
         Text(name),
         Text(dataset.state, style="cyan"),
-        counted(dataset.rows, "row") + (f" of {waiting}" if waiting else ""),
+        counted(dataset.total("rows"), "row") + (f" of {counted(files, 'file')}, {bytes_text(size)}" if backlogs else ""),
         seconds_text(seconds) if seconds is not None else "",
     )
 

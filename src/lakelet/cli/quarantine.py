@@ -55,7 +55,7 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
 
     config = configured(asked)
     ready_for_spark()
-    watch, tally, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
+    watch, update, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
     try:
         with stoppable(), stdout_for_data(asked):
             result, found = Pipeline(config).replay(dataset, listeners=listeners)
@@ -66,7 +66,8 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
     if asked.as_json:
         sys.stdout.write(json.dumps([{"dataset": dataset, "update_id": result.update_id, **counts, "rules": rules}], indent=2) + "\n")
     if found is None:
-        write_lines([Line(""), *summary(tally, result.state, result.errors, namespace=config.namespace, storage=asked.storage)], sys.stderr)
+        lines = summary(update.value(), result.state, result.errors, namespace=config.namespace, storage=asked.storage)
+        write_lines([Line(""), *lines], sys.stderr)
         raise typer.Exit(int(exit_code_of(result)))
     lines = [
         Line(f"{dataset}: {counted(found.judged, 'held row')} judged, {found.released:,} released, {counts['held']:,} still held", "good")

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,8 +20,8 @@ from lakelet.base.text import aligned, counted, listed, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import Watcher, watcher, write_lines
 from lakelet.cli.summary import Line, program, summary
-from lakelet.cli.tally import Tally
 from lakelet.config.update_config import project_above
+from lakelet.storage.eventlog.fold import LiveUpdate
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
 
@@ -113,7 +114,7 @@ class _Run:
         self._as_json, self._cancel = as_json, cancel
         self._update_id: str | None = None
         self._before: frozenset[str] = frozenset()
-        self._tally = Tally()
+        self._update = LiveUpdate()
         self._watch: Watcher | None = None
 
     def run(self) -> int:
@@ -125,7 +126,7 @@ class _Run:
                 self._before = frozenset(one.id for one in updates(client, pipeline.id))
                 self._update_id = start(client, pipeline.id, self._request, self._before)
                 self._say_started()
-                self._watch, self._tally, _ = watcher(as_json=self._as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
+                self._watch, self._update, _ = watcher(as_json=self._as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
                 ended = follow(client, pipeline.id, self._update_id, self._on_row)
                 while ended.state is UpdateState.FAILED and (again := successor(client, pipeline.id, ended.update_id)):
                     note(f"Update {ended.update_id[:6]} failed; the workspace tries again: update {again[:6]}")
@@ -154,7 +155,7 @@ class _Run:
         if event is not None and self._watch is not None:
             self._watch(event)
         elif event is not None:
-            self._tally.feed(event)
+            self._update.feed(event.as_json())
 
     def _close(self) -> None:
         """Stop drawing. Events after that are only added up."""
@@ -170,9 +171,9 @@ class _Run:
         note(f"Update {self._update_id[:6]} of {self._pipeline.name} in {self._target.name}: {where}")
 
     def _summarise(self, ended: Ended) -> None:
-        self._tally.update_id = ended.update_id
-        self._tally.pipeline = self._tally.pipeline or self._pipeline.name
-        errors = [ended.error] if ended.error and not self._tally.errors else []
+        update = self._update.value()
+        update = replace(update, id=ended.update_id, pipeline=update.pipeline or self._pipeline.name)
+        errors = [ended.error] if ended.error and not any(run.failure for run in update.runs) else []
         option = self._options()
         following = [
             f"{program()} events --remote{option} --update {ended.update_id[:6]}",
@@ -180,7 +181,7 @@ class _Run:
         ]
         if ended.state is UpdateState.COMPLETED:
             following.append(f"{program()} diff --remote{option}")
-        lines = summary(self._tally, ended.state, errors, following=following)
+        lines = summary(update, ended.state, errors, following=following)
         write_lines(lines if self._as_json else [Line(""), *lines], sys.stderr)
 
     def _interrupted(self) -> int:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -69,7 +70,7 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
     if not asked.as_json:
         size = counted(len(config.files), "source file")
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
-    watch, tally, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
+    watch, update, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     shown: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "width": width}
     if config.continuous:
@@ -79,14 +80,14 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
             result = pipeline.run(request, listeners=listeners, new_process=True)
     except KeyboardInterrupt:
         watch.close()
-        if tally.datasets:
-            write_lines([Line(""), *summary(tally, UpdateState.CANCELED, **shown)], sys.stderr)
+        if update.value().runs:
+            write_lines([Line(""), *summary(update.value(), UpdateState.CANCELED, **shown)], sys.stderr)
         raise
     finally:
         watch.close()
-    tally.update_id = result.update_id
+    done = replace(update.value(), id=result.update_id)
     elapsed = time.time() - psutil.Process().create_time()
-    lines = summary(tally, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
+    lines = summary(done, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
     write_after_update(config)
     raise typer.Exit(int(exit_code_of(result)))

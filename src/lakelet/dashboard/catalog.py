@@ -54,7 +54,7 @@ class DatasetView:
 def dataset_views(history: History) -> tuple[DatasetView, ...]:
     """The datasets of today, inputs before readers; after them what has rules in the log but no definition."""
     definitions = history.definitions
-    inputs = {name: _inputs(d) for name, d in definitions.items()}
+    inputs = {name: d.sources for name, d in definitions.items()}
     rules, runs, checks = _rules(history), _runs(history), _checks(history)
     read = {i for names in inputs.values() for i in names} | {dataset for dataset, _ in rules if dataset not in runs}
     names = [*definitions, *sorted(read - set(definitions))]
@@ -72,12 +72,6 @@ def dataset_views(history: History) -> tuple[DatasetView, ...]:
             )
         )
     return tuple(found)
-
-
-def _inputs(definition: Definition) -> tuple[str, ...]:
-    """What it reads by its flows, and by its columns: these look through views."""
-    by_columns = (dataset for line in definition.lineage for dataset, _ in line.inputs)
-    return tuple(dict.fromkeys(name for name in (*definition.inputs, *by_columns) if name != definition.name))
 
 
 def _file(definition: Definition | None) -> str | None:

@@ -51,8 +51,8 @@ def what_changed(history: History) -> tuple[UpdateDifference, ...]:
 
 def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     last = _last_states(before)
-    skipped = [run.dataset for run in newest.runs if run.status is FlowState.SKIPPED]
-    for run in newest.runs:
+    skipped = [run.dataset for run in newest.runs_by_start if run.status is FlowState.SKIPPED]
+    for run in newest.runs_by_start:
         was = last.get((run.dataset, run.flow))
         if run.status is FlowState.FAILED:
             again = "failed again" if was is FlowState.FAILED else "failed"
@@ -63,10 +63,10 @@ def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDi
                 run.dataset,
                 f"is up to date again{_of_flow(run)}, after it {'failed' if was is FlowState.FAILED else 'was skipped'}",
             )
-        for count, what in ((run.corrupt, "broken line"), (run.late, "late row")):
+        lines = (("kept", run.corrupt - run.left_out, "broken line"), ("left out", run.left_out, "broken line"))
+        for did, count, what in (*lines, ("left out", run.late, "late row")):
             if count:
-                kept = "left out" if what == "late row" else "kept"
-                yield UpdateDifference(Tone.WARNING, run.dataset, f"{kept} {counted(count, what)}")
+                yield UpdateDifference(Tone.WARNING, run.dataset, f"{did} {counted(count, what)}")
     if skipped:
         names = listed([name.rpartition(".")[2] for name in skipped], 5)
         yield UpdateDifference(Tone.WARNING, "", f"{counted(len(skipped), 'flow')} skipped because of failures: {names}", weight=2)

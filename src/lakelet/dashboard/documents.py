@@ -19,7 +19,7 @@ from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts
 from lakelet.storage.eventlog.states import FlowState
 from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun
-from lakelet.storage.rule_counts import RuleCount
+from lakelet.storage.rule_counts import RuleCount, pass_rate
 
 FORMAT = 1
 PAGE = 100
@@ -94,7 +94,7 @@ class Site:
             "dropped": last.total("dropped") if last else 0,
             "held": facts.held if facts else None,
             "broken": failed,
-            "rate": RuleCount("", view.name, passed, failed).pass_rate,
+            "rate": pass_rate(passed, failed),
             "rows_at": view.last_rows_at,
             "done_at": view.completed_at,
             "seconds": last.seconds if last else None,
@@ -205,21 +205,24 @@ class Site:
     def update(self, number: int) -> Document:
         update = self.history.updates[number]
         positions: dict[str, list[int]] = {}
-        for position, run in enumerate(update.runs):
+        for position, run in enumerate(update.runs_by_start):
             positions.setdefault(run.dataset, []).append(position)
         counts = (count for _, count in sorted(update.counts_by_rule.items()))
         totals = [[self._name(count.dataset), count.name, count.passed, count.failed] for count in counts]
+        unwritten = [count for _, count in sorted(update.unwritten_counts_by_rule.items()) if count.failed]
+        checks = sorted(update.checks, key=lambda check: (check.dataset, check.name))
         return {
             **_summary(update),
             "id": update.id,
             "full_refresh": list(update.full_refresh),
-            "runs": _columns_of(update.runs, lambda run: self._flow_run(run, positions)),
+            "runs": _columns_of(update.runs_by_start, lambda run: self._flow_run(run, positions)),
             "rules": totals,
-            "failures": [{"d": self._name(run.dataset), **_failure(run, number)} for run in update.runs if run.failure],
+            "unwritten": [[self._name(count.dataset), count.name, count.failed] for count in unwritten],
+            "failures": [{"d": self._name(run.dataset), **_failure(run, number)} for run in update.runs_by_start if run.failure],
             "error": update.failure and {"code": update.failure.code, "text": update.failure.text},
             "schema": [{"d": self._name(change.dataset), **_schema(change, update)} for change in update.schema_changes],
-            "checks": [{"d": self._name(check.dataset), **_check(check)} for check in update.checks],
-            "warnings": list(update.warnings),
+            "checks": [{"d": self._name(check.dataset), **_check(check)} for check in checks],
+            "warnings": [warning.text for warning in update.warnings],
         }
 
     def _name(self, dataset: str) -> int | str:
@@ -266,10 +269,7 @@ def _point(number: int, count: RuleCount) -> list[int]:
 
 
 def _summary(update: UpdateRun) -> Document:
-    def total(field: str) -> int:
-        return sum(getattr(run, field) for run in update.runs)
-
-    failed = next((run.failure for run in update.runs if run.failure), update.failure)
+    failed = next((run.failure for run in update.runs_by_start if run.failure), update.failure)
     return {
         "n": update.number,
         "short": update.id[:6],
@@ -278,10 +278,10 @@ def _summary(update: UpdateRun) -> Document:
         "cause": update.cause,
         "start": update.started_at,
         "end": update.ended_at,
-        "rows": total("rows"),
-        "dropped": total("dropped"),
-        "quarantined": total("quarantined"),
-        "broken": sum(count.failed for run in update.runs for count in run.rules),
+        "rows": update.total("rows"),
+        "dropped": update.total("dropped"),
+        "quarantined": update.total("quarantined"),
+        "broken": update.total("violations"),
         "flows": dict(Counter(run.status.value for run in update.runs)),
         "schema_changes": len(update.schema_changes),
         "checks_failed": sum(check.success is False for check in update.checks),

@@ -5,25 +5,20 @@ Definitions are large and the page shows those of today: they are read of two up
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
-from lakelet.storage.eventlog.failures import coded
+from lakelet.storage.delta_rs import query_rows, sql_literal
+from lakelet.storage.eventlog.reading import ROW_COLUMNS, coded, open_log, row_of
 from lakelet.storage.root import Storage
 
 UPDATES = 1000
 """The newest updates are on the page; older ones stay in the event log."""
 _DEFINITIONS = "('dataset_definition', 'sink_definition', 'flow_definition', 'column_lineage')"
 _UNUSED = "('user_action', 'runtime_details', 'planning_information', 'stream_progress')"
-_COLUMNS = """id, event_type, level, message, "timestamp", details, error, sequence['data_plane_id']['seq_no'] AS seq_no,
-    origin['update_id'] AS update_id, origin['pipeline_id'] AS pipeline_id, origin['pipeline_name'] AS pipeline_name,
-    origin['dataset_name'] AS dataset_name, origin['sink_name'] AS sink_name, origin['flow_name'] AS flow_name"""
-_ORIGIN = ("update_id", "pipeline_id", "pipeline_name", "dataset_name", "sink_name", "flow_name")
 _OVERLAP = timedelta(minutes=1)  # events are written in batches: one may carry an earlier time than what was read before
 
 
@@ -50,19 +45,18 @@ class EventRows:
             stamp = _stamp(self._path)
             if stamp is not None and stamp == self._stamp:
                 return
-            table = _open(self._path)
+            table = open_log(self._path)
             if table is None or table.version() == self._version:
                 return
             self._stamp, self._version = stamp, table.version()
-            for batch in _query(table, f"SELECT {_COLUMNS} FROM t WHERE {self._condition(table)}"):
-                for row in batch.to_pylist():
-                    self._newest = max(self._newest or row["timestamp"], row["timestamp"])
-                    yield _event(row)
+            for row in query_rows(table, f"SELECT {ROW_COLUMNS} FROM t WHERE {self._condition(table)}"):
+                self._newest = max(self._newest or row["timestamp"], row["timestamp"])
+                yield row_of(row)
 
     def _condition(self, table: Any) -> str:
         used = f"event_type NOT IN {_UNUSED}"
         if self._newest is not None:
-            return f'{used} AND "timestamp" >= {_literal(self._newest - _OVERLAP)}'
+            return f'{used} AND "timestamp" >= {_timestamp_literal(self._newest - _OVERLAP)}'
         conditions = [used, f"(event_type NOT IN {_DEFINITIONS} OR origin['update_id'] IN {_in(_defining(table))})"]
         newest = _newest_updates(table, self._updates)
         if self._known:
@@ -74,7 +68,7 @@ def log_id(storage: AnyPath) -> str | None:
     """What names the event log of a storage, and no other; None where there is none yet. Raises EVENT_LOG_FAILED."""
     path = Storage(storage).events
     with coded(path):
-        table = _open(path)
+        table = open_log(path)
         return None if table is None else str(table.metadata().id)
 
 
@@ -86,32 +80,12 @@ def _stamp(path: AnyPath) -> int | None:
         return None
 
 
-def _open(path: AnyPath) -> Any:
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        return open_table(path)
-    except TableNotFoundError:
-        return None
-
-
-def _query(table: Any, sql: str) -> Any:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    return pa.RecordBatchReader.from_stream(QueryBuilder().register("t", table).execute(sql))
-
-
-def _rows(table: Any, sql: str) -> list[dict[str, Any]]:
-    return [row for batch in _query(table, sql) for row in batch.to_pylist()]
-
-
 def _defining(table: Any) -> list[str]:
     """The two newest updates of each pipeline that defined datasets."""
     found: dict[str, list[str]] = {}
     sql = f"""SELECT origin['pipeline_id'] AS pipeline, origin['update_id'] AS id, min("timestamp") AS at FROM t
         WHERE event_type IN {_DEFINITIONS} GROUP BY origin['pipeline_id'], origin['update_id'] ORDER BY at DESC"""
-    for row in _rows(table, sql):
+    for row in query_rows(table, sql):
         found.setdefault(str(row["pipeline"]), []).append(str(row["id"]))
     return [update for ids in found.values() for update in ids[:2]]
 
@@ -119,28 +93,13 @@ def _defining(table: Any) -> list[str]:
 def _newest_updates(table: Any, updates: int) -> list[str]:
     """The newest updates, if there are more than `updates`; else nothing, which means all."""
     sql = "SELECT origin['update_id'] AS id, min(\"timestamp\") AS at FROM t GROUP BY origin['update_id'] ORDER BY at DESC"
-    ids = [str(row["id"]) for row in _rows(table, sql) if row["id"] is not None]
+    ids = [str(row["id"]) for row in query_rows(table, sql) if row["id"] is not None]
     return ids[:updates] if len(ids) > updates else []
 
 
 def _in(texts: list[str]) -> str:
-    quoted = ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
-    return f"({quoted or 'NULL'})"
+    return f"({', '.join(map(sql_literal, texts)) or 'NULL'})"
 
 
-def _literal(timestamp: datetime) -> str:
+def _timestamp_literal(timestamp: datetime) -> str:
     return f"TIMESTAMP '{timestamp.astimezone(timezone.utc).isoformat()}'"
-
-
-def _event(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": row["id"],
-        "sequence": int(row["seq_no"] or 0),
-        "timestamp": row["timestamp"].isoformat().replace("+00:00", "Z"),
-        "event_type": row["event_type"],
-        "level": row["level"],
-        "message": row["message"],
-        "origin": {name: row[name] for name in _ORIGIN if row[name] is not None},
-        "details": json.loads(row["details"] or "{}"),
-        "error": row["error"],
-    }

@@ -19,7 +19,7 @@ from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.summaries import History, UpdateRun
 
-_FORMAT = 3
+_FORMAT = 4
 _WITH_DEFINITIONS = 2
 """Number of newest updates of a pipeline that keep their definitions: the page compares the last one with those before."""
 

@@ -12,6 +12,7 @@ from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import json_rows
 from lakelet.storage.delta.type_names import spark_type_text
+from lakelet.storage.delta_rs import query
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 VERSIONS = 30
@@ -107,7 +108,7 @@ class StoredTables:
         if '"variant"' in table.schema().to_json():
             return Sample(note="VARIANT columns need Spark: lakelet show reads them.")
         try:
-            batches = list(_query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
+            batches = list(query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
         except DeltaError:
             return Sample(note="The table uses features that need Spark: lakelet show reads it.")
         except pa.ArrowInvalid:
@@ -129,15 +130,6 @@ def _open(storage: Storage, stored: StoredDataset | None) -> Any:
         return None
 
 
-def _query(table: Any, sql: str) -> Any:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    builder = QueryBuilder().register("t", table)
-    builder.execute("SET datafusion.execution.parquet.coerce_int96 = 'us'")  # files of an older Lakelet: nanoseconds end in 2262
-    return pa.RecordBatchReader.from_stream(builder.execute(sql))
-
-
 def _count(table: Any) -> int | None:
     """Rows by the statistics of the table's log; None where they are missing or do not know of deletions."""
     files = table.get_add_actions(flatten=True)
@@ -150,7 +142,7 @@ def _held(table: Any) -> int | None:
     from deltalake.exceptions import DeltaError
 
     try:
-        return sum(int(batch.column(0)[0].as_py()) for batch in _query(table, f'SELECT count(*) FROM t WHERE "{RELEASED}" IS NULL'))
+        return sum(int(batch.column(0)[0].as_py()) for batch in query(table, f'SELECT count(*) FROM t WHERE "{RELEASED}" IS NULL'))
     except DeltaError:
         return None
 

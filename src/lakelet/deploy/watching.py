@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError
 from lakelet.base.text_enum import TextEnum
 from lakelet.deploy.client import Unanswered
-from lakelet.deploy.events import Row, body_of, error_of, event_of, time_of, update_of
-from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
+from lakelet.deploy.events import Row, body_of, error_of, json_of, time_of, update_of
+from lakelet.storage.eventlog.fold import reduce_events
+from lakelet.storage.eventlog.states import EventType, UpdateState
 
 if TYPE_CHECKING:
     from lakelet.deploy.client import Client
@@ -213,15 +214,7 @@ def stop(client: Client, pipeline_id: str, update_id: str | None = None) -> Remo
 
 def unfinished(rows: Iterator[Row]) -> tuple[str, ...]:
     """The datasets that an update did not finish, by its events: failed, skipped because of that, or stopped."""
-    states: dict[str, FlowState] = {}
-    for row in rows:
-        event = event_of(row)
-        if event is not None and event.event_type is EventType.FLOW_PROGRESS:
-            name = event.origin.target_name or event.origin.flow_name
-            if name:
-                states[name] = FlowState(event.body["status"])
-    left_out = (FlowState.EXCLUDED,)
-    return tuple(name for name, state in states.items() if not state.is_done and state not in left_out)
+    return tuple(name for update in reduce_events(json_of(row) for row in rows).updates for name in update.unfinished)
 
 
 class EventTail:

@@ -20,9 +20,10 @@ from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import field_type_text, json_rows
 from lakelet.inspection.logged_events import read_events
-from lakelet.inspection.opened import find_dataset, is_mapped, open_or_none, path_of, query, unwritten
+from lakelet.inspection.opened import find_dataset, is_mapped, path_of, unwritten
 from lakelet.language.model import Kind
 from lakelet.storage.delta.type_names import spark_type_text
+from lakelet.storage.delta_rs import open_or_none, query
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
 from lakelet.storage.published_views import published_view

@@ -8,9 +8,8 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.opened import query
-from lakelet.storage.eventlog.failures import coded
-from lakelet.storage.eventlog.reading import open_log
+from lakelet.storage.delta_rs import query_rows, sql_literal
+from lakelet.storage.eventlog.reading import coded, open_log
 from lakelet.storage.root import Storage
 
 
@@ -28,11 +27,11 @@ def _events(storage: AnyPath, update: str | None, every: bool, event_type: str |
     table = open_log(Storage(storage).events)
     if table is None:
         return []
-    conditions = [f"event_type = {_literal(event_type)}"] if event_type else []
+    conditions = [f"event_type = {sql_literal(event_type)}"] if event_type else []
     if not every:
-        conditions.append(f"origin['update_id'] = {_literal(_update_id(table, update))}")
+        conditions.append(f"origin['update_id'] = {sql_literal(_update_id(table, update))}")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    rows = [row for batch in query(table, f"SELECT * FROM t{where}") for row in batch.to_pylist()]
+    rows = list(query_rows(table, f"SELECT * FROM t{where}"))
     began: dict[str, int] = {}
     for row in rows:
         update_id, moment = _group(row), row["sequence"]["control_plane_seq_no"]
@@ -50,13 +49,9 @@ def _number(row: Mapping[str, Any]) -> int:
     return int(row["sequence"]["data_plane_id"]["seq_no"])
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _update_id(table: Any, prefix: str | None) -> str:
     sql = "SELECT origin['update_id'] AS id, max(\"timestamp\") AS last FROM t GROUP BY origin['update_id'] ORDER BY last DESC"
-    known = [str(i) for batch in query(table, sql) for i in batch.column(0).to_pylist() if i is not None]
+    known = [str(row["id"]) for row in query_rows(table, sql) if row["id"] is not None]
     found = [i for i in known if prefix is None or i.startswith(prefix)]
     if not found or (prefix is not None and len(found) > 1 and prefix not in found):
         what = f"{'several updates have' if found else 'no update has'} an id that begins with {prefix}"

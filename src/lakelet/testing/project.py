@@ -219,7 +219,7 @@ class Project:
         """Return the metrics of a dataset in the last update, summed over its flows and micro-batches."""
         wanted = self._namespace.resolve(name).key
         updates = reduce_events(event.as_json() for event in self._events).updates
-        runs = [run for update in updates for run in update.runs if run.dataset.lower() == wanted]
+        runs = [run for update in updates for run in update.runs_by_start if run.dataset.lower() == wanted]
         counts = [count for run in runs for count in run.rules]
         return Metrics(
             runs[-1].status if runs else None,

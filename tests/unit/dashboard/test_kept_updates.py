@@ -18,13 +18,13 @@ from tests.event_samples import Log, first_update, second_update
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The updates whose events were read, in order."""
     found: list[str] = []
-    event = event_rows._event
+    event = event_rows.row_of
 
     def noted(row: dict[str, Any]) -> dict[str, Any]:
         found.append(row["update_id"])
         return event(row)
 
-    monkeypatch.setattr(event_rows, "_event", noted)
+    monkeypatch.setattr(event_rows, "row_of", noted)
     return found
 
 

@@ -24,8 +24,8 @@ from lakelet.inspection.inspector import list_tables, read_events, read_rows
 from lakelet.storage.eventlog import remote_table
 from lakelet.storage.eventlog import table as log_table
 from lakelet.storage.eventlog.events import Event, Origin
-from lakelet.storage.eventlog.outcomes import outcomes
-from lakelet.storage.eventlog.writer import SCHEMA, EventWriter, append, event_row, logged
+from lakelet.storage.eventlog.reading import logged, progress_of
+from lakelet.storage.eventlog.writer import SCHEMA, EventWriter, append, event_row
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 UPDATE = "00000000-0000-0000-0000-00000000000a"
@@ -175,7 +175,7 @@ def test_tables_and_events_are_read_below_folders_of_any_name(tmp_path, name):
     for number in (1, 2):
         append(storage.events, [event(number)])
     assert numbers(storage.events) == [1, 2]
-    assert outcomes(storage.events, UPDATE).ended is False
+    assert progress_of(storage.events, UPDATE).state.has_ended is False
     (table,) = list_tables(storage.root)
     assert (table.rows, table.version) == (2, 0)
     assert sorted(row["p"] for row in read_rows(storage.root, "t").rows) == ["a", "b%20["]
@@ -252,9 +252,9 @@ def test_a_state_that_only_a_newer_lakelet_knows_is_kept_as_text(events):
     origin = Origin("p", "shop", UPDATE, "main.shop.orders", "main.shop.orders")
     flow = Event("flow_progress", "", origin, {"flow_progress": {"status": "HIBERNATING"}}, sequence=1)
     append(events, [flow, Event("update_progress", "", origin, {"update_progress": {"state": "MELTING"}}, sequence=2)])
-    found = outcomes(events, UPDATE)
-    assert (found.ended, found.excluded, found.not_done) == (False, frozenset(), {"main.shop.orders"})
-    assert found.statuses == {"main.shop.orders": {"main.shop.orders": "HIBERNATING"}}
+    found = progress_of(events, UPDATE)
+    assert (found.state.has_ended, found.excluded, found.unfinished) == (False, frozenset(), ("main.shop.orders",))
+    assert [(run.dataset, run.flow, run.status) for run in found.runs] == [("main.shop.orders", "main.shop.orders", "RUNNING")]
     assert logged(events, UPDATE).ended is False
     assert [e["details"]["update_progress"]["state"] for e in read_events(events.parent.parent, event_type="update_progress")] == [
         "MELTING"

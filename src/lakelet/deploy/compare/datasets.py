@@ -19,9 +19,10 @@ from lakelet.deploy.watching import events, updates
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import TableInfo, list_tables, read_events, read_rows
 from lakelet.language.model import Kind
+from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.root import Storage
-from lakelet.storage.rule_counts import RuleCount, summed
+from lakelet.storage.rule_counts import summed
 
 if TYPE_CHECKING:
     from lakelet.deploy.targets import RemotePipeline, Target
@@ -261,15 +262,10 @@ def _last(name: str, parts: int = 1) -> str:
 
 
 def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
-    """(passed, failed) by dataset and expectation, added up over the events of an update."""
-    found: list[RuleCount] = []
-    for row in rows:
-        quality = (row["details"].get("flow_progress") or {}).get("data_quality") or {}
-        if "scope" in quality:  # of a batch that a fail rule stopped: only Lakelet counts those
-            continue
-        counts = (RuleCount.of_event(rule, row["origin"].get("dataset_name") or "?") for rule in quality.get("expectations") or ())
-        found += [replace(count, dataset=_last(count.dataset)) for count in counts]
-    return {key: (count.passed, count.failed) for key, count in summed(found).items()}
+    """(passed, failed) by dataset and expectation, of the batches that were written: Databricks counts no others."""
+    counts = [count for update in reduce_events(rows).updates for count in update.written_counts_by_rule.values()]
+    found = summed(replace(count, dataset=_last(count.dataset)) for count in counts)
+    return {key: (count.passed, count.failed) for key, count in found.items()}
 
 
 def _columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:

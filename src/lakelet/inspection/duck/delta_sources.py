@@ -15,7 +15,8 @@ from lakelet.inspection.duck.queries import Stored
 from lakelet.inspection.duck.refusal import NotSame
 from lakelet.inspection.duck.spark_types import Type, duck_name, identifier, of_field
 from lakelet.inspection.duck.values import text_literal
-from lakelet.inspection.opened import is_mapped, query
+from lakelet.inspection.opened import is_mapped
+from lakelet.storage.delta_rs import query
 
 if TYPE_CHECKING:
     import duckdb

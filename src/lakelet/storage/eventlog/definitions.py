@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakelet.storage.eventlog.states import EventType
-from lakelet.storage.eventlog.summaries import ColumnLineage, Definition, FlowDefinition, Rule, Source
-
-_SINK = "SINK"
+from lakelet.storage.eventlog.summaries import SINK, ColumnLineage, Definition, FlowDefinition, Rule, Source
 
 
 class DefinitionEvents:
@@ -19,9 +17,11 @@ class DefinitionEvents:
         self._datasets: dict[str, Definition] = {}
         self._flows: dict[tuple[str, str], FlowDefinition] = {}
         self._lineage: dict[tuple[str, str], tuple[ColumnLineage, ...]] = {}
+        self._value: dict[str, Definition] | None = None
 
     def take(self, event_type: str, origin: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Take one `dataset_definition`, `sink_definition`, `flow_definition` or `column_lineage`; a later one replaces an earlier one."""
+        self._value = None
         if event_type == EventType.COLUMN_LINEAGE:
             name, dataset = str(body.get("flow_name")), str(body.get("output_dataset"))
             self._lineage[dataset, name] = _lineage(name, dataset, body)
@@ -31,18 +31,24 @@ class DefinitionEvents:
         else:
             sink = event_type == EventType.SINK_DEFINITION
             name = str(origin.get("sink_name") or origin.get("dataset_name"))
-            kind = _SINK if sink else str(body.get("dataset_type") or "")
+            kind = SINK if sink else str(body.get("dataset_type") or "")
             self._datasets[name] = Definition(name, kind, "", _rules(body), _source(body), rules_told=sink or "expectations" in body)
 
-    def value(self, pipeline: str) -> dict[str, Definition]:
+    def value(self, pipeline: str) -> Mapping[str, Definition]:
         """Each defined dataset with its flows and lineage, by name."""
-        found: dict[str, Definition] = {}
-        for name, dataset in sorted(self._datasets.items()):
-            flows = tuple(flow for (target, _), flow in sorted(self._flows.items()) if target == name)
-            lineage = tuple(line for (target, _), lines in sorted(self._lineage.items()) if target == name for line in lines)
-            source = dataset.source or next((flow.source for flow in flows if flow.source), None)
-            found[name] = replace(dataset, pipeline=pipeline, flows=flows, lineage=lineage, source=source)
-        return found
+        if self._value is None:
+            flows, lineage = dict[str, list[FlowDefinition]](), dict[str, list[ColumnLineage]]()
+            for (target, _), flow in sorted(self._flows.items(), key=lambda item: item[0]):
+                flows.setdefault(target, []).append(flow)
+            for (target, _), lines in sorted(self._lineage.items(), key=lambda item: item[0]):
+                lineage.setdefault(target, []).extend(lines)
+            self._value = {}
+            for name, dataset in sorted(self._datasets.items()):
+                its_flows = tuple(flows.get(name, ()))
+                source = dataset.source or next((flow.source for flow in its_flows if flow.source), None)
+                found = replace(dataset, pipeline=pipeline, flows=its_flows, lineage=tuple(lineage.get(name, ())), source=source)
+                self._value[name] = found
+        return self._value
 
 
 def _rules(body: Mapping[str, Any]) -> tuple[Rule, ...]:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath, RemotePath
 from lakelet.storage.eventlog import remote_table, table
 from lakelet.storage.eventlog.events import Event, error_struct
-from lakelet.storage.eventlog.failures import coded, log_failure
-from lakelet.storage.eventlog.states import EventType, Level, UpdateState
+from lakelet.storage.eventlog.reading import coded, log_failure
 
 Listener = Callable[[Event], None]
 
@@ -182,42 +178,6 @@ def _compact(path: AnyPath) -> None:
             remote_table.compact(path)
         else:
             table.compact(path)
-
-
-@dataclass(frozen=True)
-class Logged:
-    """What the log holds of one update: ids of its events, their highest number, and whether its end is among them.
-
-    `failed`: names of the flows that failed and were not tried again.
-    """
-
-    ids: frozenset[str] = frozenset()
-    sequence: int = 0
-    ended: bool = False
-    failed: frozenset[str] = frozenset()
-
-
-def logged(path: AnyPath, update_id: str) -> Logged:
-    """Look up one update in the log."""
-    from deltalake import QueryBuilder
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        with coded(path, passing=TableNotFoundError):
-            found = open_table(path)
-    except TableNotFoundError:
-        return Logged()
-    progress, failed = EventType.UPDATE_PROGRESS, f"event_type = '{EventType.FLOW_PROGRESS}' AND level = '{Level.ERROR}'"
-    sql = f"""
-        SELECT id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = '{progress}' THEN details END AS state,
-            CASE WHEN {failed} THEN origin['flow_name'] END AS failed
-        FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}'"""
-    with coded(path):
-        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", found).execute(sql)).read_all().to_pylist()
-    states = {json.loads(row["state"])[progress]["state"] for row in rows if row["state"]}
-    ended = any(state in UpdateState.ends() for state in states)
-    flows = frozenset(row["failed"] for row in rows if row["failed"])
-    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended, flows)
 
 
 def event_row(event: Event) -> Mapping[str, Any]:
