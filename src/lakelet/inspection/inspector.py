@@ -247,7 +247,7 @@ def run_sql(
 
     Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
     """
-    from lakelet.inspection.duck.refusal import NotSame
+    from lakelet.inspection.duckdb.values import NotSame
 
     if spark is None:
         try:
@@ -272,8 +272,8 @@ def duck_table(storage: AnyPath, sql: str) -> pa.Table:
 
 
 def _duck_answer(storage: AnyPath, sql: str, limit: int | None) -> tuple[pa.Table, int | None]:
-    from lakelet.inspection.duck.answers import answer
-    from lakelet.inspection.duck.tables import Tables
+    from lakelet.inspection.duckdb.answers import answer
+    from lakelet.inspection.duckdb.tables import Tables
 
     return answer(Tables(storage), sql, limit=limit)
 
