@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lakelet.language.loader import Loaded
     from lakelet.quality.definitions import TableCheck
     from lakelet.spark.names.catalog import Catalog
-    from lakelet.storage.eventlog.reporter import Write
+    from lakelet.storage.eventlog.events import Write
     from lakelet.storage.eventlog.writer import Listener
     from lakelet.update.idle.recording_begun import Recording
     from lakelet.update.opened import LoadedPipeline, OpenedPipeline
@@ -275,7 +275,7 @@ class Pipeline:
         from lakelet.spark.names.held import Held
         from lakelet.spark.names.outside import Named, Outside
         from lakelet.spark.patches.update import UpdateContext, patched
-        from lakelet.storage.eventlog.reporter import Reporter
+        from lakelet.storage.eventlog.events import Reporter
         from lakelet.update.opened import LoadedPipeline
 
         give_offered()

@@ -26,9 +26,8 @@ from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog import writer
-from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.eventlog.reading import Logged, logged
-from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.eventlog.states import EventType, Level, UpdateState
 from lakelet.storage.root import INTERNAL, LastUpdate, Registry, StoredDataset
 

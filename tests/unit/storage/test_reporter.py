@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import Registry, Storage, StoredDataset
 from tests.paths import ROOT
@@ -82,4 +81,4 @@ def test_events_get_their_origin_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Origin"
     }
-    assert makers == {"deploy/events.py", "maintenance/reported.py", "storage/eventlog/reporter.py", "update/idle/record.py"}
+    assert makers == {"deploy/events.py", "maintenance/reported.py", "storage/eventlog/events.py", "update/idle/record.py"}

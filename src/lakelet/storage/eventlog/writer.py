@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.files.paths import AnyPath, RemotePath
-from lakelet.storage.eventlog import remote_table, table
+from lakelet.storage.eventlog import table
 from lakelet.storage.eventlog.events import Event, error_struct
 from lakelet.storage.eventlog.reading import coded, log_failure
 
@@ -162,10 +162,7 @@ def append(path: AnyPath, events: Sequence[Event]) -> None:
     with coded(path):
         reached("events.before_flush")
         rows = pa.Table.from_pylist([event_row(event) for event in events], schema=SCHEMA)
-        if isinstance(path, RemotePath):
-            remote_table.append(path, rows)
-        else:
-            table.append(path, rows)
+        table.append(path, rows)
         reached("events.flushed")
 
 
@@ -174,10 +171,7 @@ def _compact(path: AnyPath) -> None:
     from deltalake.exceptions import DeltaError
 
     with suppress(LakeletError, DeltaError, OSError):
-        if isinstance(path, RemotePath):
-            remote_table.compact(path)
-        else:
-            table.compact(path)
+        table.compact(path)
 
 
 def event_row(event: Event) -> Mapping[str, Any]:
