@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
+from lakelet.base.redaction import redacted
 from lakelet.base.version import VERSION
 from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_views, readers
 from lakelet.dashboard.changes import what_changed
-from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts
 from lakelet.storage.eventlog.states import FlowState
-from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun
+from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, Source, TableCheck, UpdateRun
 from lakelet.storage.rule_counts import RuleCount, pass_rate
 
 FORMAT = 1
@@ -337,3 +338,43 @@ def _table(facts: TableFacts | None) -> Document | None:
         "sample": _sample(facts.sample),
         "quarantine": facts.quarantine and {**_sample(facts.quarantine), "held": facts.held},
     }
+
+
+LINES = 120
+"""Number of lines of a file to show, beginning a few before the definition."""
+_BEFORE = 3
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """Lines of a file; `first`: the number of the first one."""
+
+    file: str
+    line: int
+    first: int
+    lines: tuple[str, ...]
+
+
+class SourceTexts:
+    """Reads source files below one folder: an event log from elsewhere must not bring other files of this machine onto a page."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self._lines = lru_cache(maxsize=None)(self._read)
+
+    def text(self, source: Source | None) -> SourceText | None:
+        """The lines around a definition; without lines where the file is gone, no text or outside of the folder."""
+        if source is None:
+            return None
+        lines = self._lines(source.file)
+        first = max(1, source.line - _BEFORE)
+        return SourceText(source.file, source.line, first, lines[first - 1 : first - 1 + LINES])
+
+    def _read(self, file: str) -> tuple[str, ...]:
+        path = (self._root / file).resolve()
+        if not path.is_relative_to(self._root) or path.suffix.lower() not in (".py", ".sql", ".ipynb", ".r", ".scala"):
+            return ()
+        try:
+            return tuple(redacted(path.read_text(encoding="utf-8")).splitlines())
+        except (OSError, UnicodeDecodeError, ValueError):
+            return ()

@@ -1,6 +1,7 @@
 """Expressions of Spark SQL in SQL of DuckDB, with the types that Spark gives them.
 
-Only what is named here is translated: an unknown node, function, type or part of a clause raises NotSame."""
+Only what is named here is translated: an unknown node, function, type or part of a clause raises NotSame.
+"""
 
 from __future__ import annotations
 

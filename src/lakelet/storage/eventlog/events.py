@@ -1,6 +1,7 @@
 """Events as values, and the reporter by which the engine emits them. `writer` writes them, the console shows them. No Spark.
 
-Names and shapes are those of Databricks (EL-1); `details` always has exactly one key, the event type."""
+Names and shapes are those of Databricks (EL-1); `details` always has exactly one key, the event type.
+"""
 
 from __future__ import annotations
 
