@@ -11,7 +11,8 @@ import typer
 from lakelet.base.errors import ExitCode
 from lakelet.base.text import aligned, counted, listed, printable
 from lakelet.cli import options as o
-from lakelet.cli.remote import PipelineKey, Remote, note, opened, write
+from lakelet.cli.lines import write_data, write_note
+from lakelet.cli.remote import PipelineKey, Remote, opened
 from lakelet.cli.storage import storage_root
 
 if TYPE_CHECKING:
@@ -55,16 +56,16 @@ def diff(
     chosen = where.pipeline(pipeline)
     from lakelet.deploy.compare import ComparisonRequest, compare
 
-    found = compare(root, where, chosen, ComparisonRequest(tuple(name or ()), o.names(key), rows, warehouse), notice=note)
+    found = compare(root, where, chosen, ComparisonRequest(tuple(name or ()), o.names(key), rows, warehouse), notice=write_note)
     if as_json:
-        write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        write_data(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:
         for one in found.datasets:
             for line in _lines(one):
-                write(printable(line))
+                write_data(printable(line))
         different = sum(not one.equal for one in found.datasets)
         verdict = f"{different:,} of them different" if different else "all equal" if found.datasets else "nothing to compare"
-        note(f"{counted(len(found.datasets), 'dataset')} compared with {found.pipeline} in {found.target}: {verdict}")
+        write_note(f"{counted(len(found.datasets), 'dataset')} compared with {found.pipeline} in {found.target}: {verdict}")
     raise typer.Exit(int(ExitCode.COMPLETED if found.equal else ExitCode.FAILED))
 
 

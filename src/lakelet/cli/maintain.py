@@ -11,9 +11,9 @@ import typer
 from lakelet.base.errors import ExitCode
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, write_lines
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines, write_note
 from lakelet.cli.storage import storage_root
-from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:
     from lakelet.maintenance.results import Amount, Maintained
@@ -39,11 +39,11 @@ def maintain(
 
     root = storage_root(storage)
     with shown_phases(sys.stderr):
-        found = maintained(root, o.names(names), dry_run=dry_run, note=_note)
+        found = maintained(root, o.names(names), dry_run=dry_run, note=write_note)
     if as_json:
         sys.stdout.write(json.dumps([table.as_json() for table in found], indent=2, ensure_ascii=False) + "\n")
     elif not found:
-        _note(f"Nothing is stored in {root} yet.")
+        write_note(f"Nothing is stored in {root} yet.")
     else:
         _print(found, dry_run)
     for table in found:
@@ -95,7 +95,3 @@ def _bytes(number: int) -> str:
         if number >= unit:
             return f"{number / unit:,.1f} {name}"
     return f"{number} B"
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

@@ -13,8 +13,8 @@ import typer
 
 from lakelet.base.errors import LakeletError
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
-from lakelet.cli.summary import Line, program
+from lakelet.cli.lines import Line, write_lines, write_note
+from lakelet.cli.summary import program
 
 POINTS = "starter|contact-center|web|factory|audit"
 
@@ -65,7 +65,7 @@ def table(
     if sql and python:
         raise LakeletError("USAGE", "--sql and --python exclude each other")
     language = Language.SQL if sql else Language.PYTHON
-    plan = planned(name, source, where=where, language=language, storage=storage, note=_note)
+    plan = planned(name, source, where=where, language=language, storage=storage, note=write_note)
     written = write_new(plan.root, plan.files)
     remarks = [] if plan.new.rules else [f"No stored row of {plan.new.source.name} suggests a rule."]
     if not belongs(plan):
@@ -99,7 +99,7 @@ def transforms(
     if written or as_json:
         _report(written, Path.cwd(), ["lakelet deploy --plan"], as_json=as_json)
     else:
-        _note(f"{_shown(root / LIBRARY)} is the library of the installed Lakelet already.")
+        write_note(f"{_shown(root / LIBRARY)} is the library of the installed Lakelet already.")
 
 
 def _report(files: Sequence[Path], near: Path, commands: Sequence[str], *, as_json: bool, remarks: Sequence[str] = ()) -> None:
@@ -125,7 +125,3 @@ def _typed(command: str) -> str:
 def _shown(path: Path, near: Path | None = None) -> str:
     folder = near or Path.cwd()
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.cli.console import shown_phases
-from lakelet.cli.first_start import ready_for_spark
+from lakelet.cli.spark_start import ready_for_spark
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.paths import AnyPath
 from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name

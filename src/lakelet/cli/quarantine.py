@@ -12,10 +12,11 @@ import typer
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
 from lakelet.cli import storage as stored
-from lakelet.cli.console import shown_phases, watcher, write_lines
-from lakelet.cli.first_start import ready_for_spark, spark_starts
+from lakelet.cli.console import shown_phases, watcher
+from lakelet.cli.lines import Line, write_lines, write_note
 from lakelet.cli.row_output import Form, Limit, show_rows
-from lakelet.cli.summary import Line, summary
+from lakelet.cli.spark_start import ready_for_spark, spark_starts
+from lakelet.cli.summary import summary
 from lakelet.cli.updates import configured, exit_code_of, stdout_for_data
 from lakelet.update.stopping import stoppable
 
@@ -40,7 +41,7 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
         show_rows(found.rows, Form.JSON, limit)
         return
     gone = f", {found.released:,} released" if found.released else ""
-    _note(f"{found.table}: {counted(found.held, 'row')} held{gone}")
+    write_note(f"{found.table}: {counted(found.held, 'row')} held{gone}")
     if not found.held:
         return
     for line in aligned([(printable(rule), f"{rows:,}") for rule, rows in found.broken], header=("rule", "held rows"), right=(1,)):
@@ -82,10 +83,6 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
 
 def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)
 
 
 quarantine_app.command("replay")(o.with_common_options(replay, without=o.SELECTING | {"moved"}, own_first=True))

@@ -12,11 +12,10 @@ import typer
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.text import counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, write_lines
-from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
-from lakelet.cli.remote_log import remote_report
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines
+from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote, remote_report
 from lakelet.cli.storage import storage_root
-from lakelet.cli.summary import Line
 from lakelet.config.tool_settings import read_tool_settings
 from lakelet.config.update_config import PipelineConfig, project_above
 from lakelet.files.paths import AnyPath

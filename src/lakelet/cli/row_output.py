@@ -15,8 +15,7 @@ import typer
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, counted, first_columns, printable, width_of
-from lakelet.cli.console import write_lines
-from lakelet.cli.summary import Line
+from lakelet.cli.lines import Line, write_lines
 
 if TYPE_CHECKING:
     from lakelet.inspection.inspector import TableRows
@@ -157,7 +156,7 @@ def fitted(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence
     None for what is not a terminal: nothing is cut.
     """
     heads = [[printable(column) for column in columns], *([[printable(kind) for kind in types]] if types else [])]
-    cells = [*heads, *([_cell(value) for value in row] for row in rows)]
+    cells = [*heads, *([cell_text(value) for value in row] for row in rows)]
     numbers = tuple(at for at in range(len(columns)) if _is_number(types[at] if types else None, [row[at] for row in rows]))
     if width is None or not columns:
         return _Grid(cells, numbers, 0)
@@ -188,6 +187,7 @@ def _short(text: str, cap: int) -> str:
     return text if width_of(text) <= cap else first_columns(text, cap - 1) + "…"
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """One value as a cell of a table for people."""
     text = "NULL" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
     return printable(text)

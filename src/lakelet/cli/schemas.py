@@ -12,9 +12,8 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
+from lakelet.cli.lines import Line, write_lines
 from lakelet.cli.storage import storage_root
-from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:
     from lakelet.inspection.schema_history import ColumnDifference, SourceHistory

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 from lakelet.base.errors import LakeletError
-from lakelet.cli.console import error_lines, shown_phases, write_lines
-from lakelet.cli.first_start import spark_starts
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import error_lines, write_lines, write_note
 from lakelet.cli.row_output import Form, limit_of, show_rows
-from lakelet.cli.summary import Line
+from lakelet.cli.spark_start import spark_starts
 from lakelet.files.paths import AnyPath
 
 PROMPT, MORE = "lakelet> ", "    ...> "
@@ -31,7 +31,7 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
     """Read statements from the terminal and show what they give, until the end of input or `exit`."""
     from lakelet.inspection.statements import run_statement
 
-    _note("Statements end with ';'. SHOW TABLES; and DESCRIBE name; tell what is there; exit or Ctrl-D leaves.")
+    write_note("Statements end with ';'. SHOW TABLES; and DESCRIBE name; tell what is there; exit or Ctrl-D leaves.")
     with _editing(root):
         for statement in statements(input):
             try:
@@ -41,7 +41,7 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
             except LakeletError as problem:
                 write_lines(error_lines(problem, sys.stderr), sys.stderr)
             except KeyboardInterrupt:
-                _note("Interrupted.")
+                write_note("Interrupted.")
 
 
 def statements(read: Callable[[str], str]) -> Iterator[str]:
@@ -135,7 +135,3 @@ class Completion:
                 names |= {".".join(parts[at:]) for at in range(len(parts))}
                 names |= {str(column["name"]) for column in table.columns}
         return sorted(name if re.fullmatch(r"[\w.]+", name) else f"`{name}`" for name in names)
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

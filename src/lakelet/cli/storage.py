@@ -11,13 +11,12 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, printable
 from lakelet.cli import options as o
-from lakelet.cli.completion import stored_datasets
-from lakelet.cli.console import shown_phases, write_lines
-from lakelet.cli.first_start import spark_starts
-from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
-from lakelet.cli.remote_log import remote_events
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines, write_note
+from lakelet.cli.options import stored_datasets
+from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote, remote_events
 from lakelet.cli.row_output import Format, Limit, form_of, limit_of, show_rows
-from lakelet.cli.summary import Line
+from lakelet.cli.spark_start import spark_starts
 from lakelet.config.update_config import find_storage
 from lakelet.files.paths import AnyPath
 from lakelet.plan.explanation import kind_text
@@ -81,12 +80,12 @@ def show(
         _write(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
         return
     if not tables:
-        _note(f"Nothing is stored in {root} yet.")
+        write_note(f"Nothing is stored in {root} yet.")
         return
     rows = [(printable(t.name), kind_text(t.kind), _number(t.rows), _number(t.version), f"{len(t.columns)}", _remark(t)) for t in tables]
     for line in aligned(rows, header=("dataset", "kind", "rows", "version", "columns", ""), right=(2, 3, 4)):
         _write(line)
-    _note(f"Views of the event log: {', '.join(NAMES)}.")
+    write_note(f"Views of the event log: {', '.join(NAMES)}.")
 
 
 def _remark(table: Any) -> str:
@@ -155,7 +154,7 @@ def events(
             _write(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
         return
     if not found:
-        _note(f"No events in {where}.")
+        write_note(f"No events in {where}.")
     if sys.stdout.isatty():  # a reader looks for what happened; scripts rely on the order of the log
         found = sorted(found, key=lambda e: e["event_type"] in _DESCRIBING)
     rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], printable(e["message"] or "")) for e in found]
@@ -173,7 +172,3 @@ def storage_root(given: str | None) -> AnyPath:
 
 def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
-from lakelet.cli.warm import warm
+from lakelet.cli.spark_start import warm
 from lakelet.config.folder_walk import is_shared, shared_error
 from lakelet.config.update_config import project_above
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
-from lakelet.base.redaction import redacted
 from lakelet.base.text import counted
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, watcher, write_lines
+from lakelet.cli.console import shown_phases, watcher
+from lakelet.cli.lines import Line, write_data, write_lines
 from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_without_remote, run_remote
 from lakelet.cli.report import write_after_update
-from lakelet.cli.summary import Line, summary
-from lakelet.cli.warm import warm
+from lakelet.cli.spark_start import warm
+from lakelet.cli.summary import summary
 from lakelet.config.path_map import MAP_FORM, MOVED_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.storage.eventlog.states import UpdateState
@@ -113,7 +113,7 @@ def validate(asked: o.CommonOptions) -> None:
     if asked.as_json:
         facts = {"valid": True, "pipeline": config.name, "datasets": len(found.nodes), "flows": flows, "expectations": rules}
         notices = [{"text": notice.text, "where": str(notice.where)} for notice in (*checked.unchecked, *checked.notices)]
-        _print(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
+        write_data(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
         return
     size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
     write_lines([*_notice_lines(checked.unchecked), *_notice_lines(checked.notices)], sys.stderr)
@@ -130,7 +130,7 @@ def plan(asked: o.CommonOptions) -> None:
     write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
 
-    _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
+    write_data(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
 
 
 Mermaid = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flow chart.")]
@@ -154,9 +154,9 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
     if mermaid or svg or html:
         states = pipeline.states()
         drawn = graph_mermaid(found, states) if mermaid else graph_svg(found, states) if svg else graph_html(found, config.name, states)
-        _print(drawn)
+        write_data(drawn)
         return
-    _print(_dumped(graph_json(found)) if asked.as_json else graph_text(found))
+    write_data(_dumped(graph_json(found)) if asked.as_json else graph_text(found))
 
 
 def _notice_lines(notices: Iterable[Notice]) -> list[Line]:
@@ -181,7 +181,7 @@ def configured(asked: o.CommonOptions, *, continuous: bool | None = None) -> Pip
 
 
 def _pipeline(config: PipelineConfig, asked: o.CommonOptions) -> tuple[Pipeline, Request]:
-    from lakelet.cli.first_start import ready_for_spark
+    from lakelet.cli.spark_start import ready_for_spark
     from lakelet.pipeline import Pipeline
     from lakelet.plan.selection import Request
 
@@ -204,8 +204,3 @@ def stdout_for_data(asked: o.CommonOptions) -> AbstractContextManager[Any]:
 
 def _dumped(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(redacted(text) + "\n")
-    sys.stdout.flush()

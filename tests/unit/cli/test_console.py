@@ -13,8 +13,9 @@ import pytest
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.base.text import bytes_text
-from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write_lines
-from lakelet.cli.summary import Line, cells, program, summary
+from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher
+from lakelet.cli.lines import Line, write_lines
+from lakelet.cli.summary import cells, program, summary
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.fold import LiveUpdate
 from lakelet.storage.eventlog.states import UpdateState

@@ -9,7 +9,7 @@ import sys
 PROGRAM = """
 import sys, time
 from types import SimpleNamespace
-from lakelet.cli.live import shown_phases
+from lakelet.cli.console import shown_phases
 from lakelet.cli.updates import stdout_for_data
 with stdout_for_data(SimpleNamespace(as_json=True)), shown_phases(sys.stderr):
     time.sleep(2)

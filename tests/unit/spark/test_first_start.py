@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
-from lakelet.cli.first_start import StepLines
+from lakelet.cli.spark_start import StepLines
 from lakelet.spark.launch import archives, first_start
 from lakelet.spark.launch import environment as env
 from lakelet.spark.launch.first_start import Step, prepare
