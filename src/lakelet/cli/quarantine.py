@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 @quarantine_app.command("show")
 def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_json: o.AsJson = False) -> None:
     """Show the rows that are held, with the rules that they broke."""
-    from lakelet.inspection.quarantines import read_quarantine
+    from lakelet.inspection.inspector import read_quarantine
 
     with shown_phases(sys.stderr, f"Reading {printable(name)}"):
         found = read_quarantine(stored.storage_root(storage), name, note=spark_starts)

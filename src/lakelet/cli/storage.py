@@ -144,7 +144,7 @@ def events(
         refuse_here_only(storage=storage)
         where, found = remote_events(target, pipeline, update=update, every=every, event_type=event_type)
     else:
-        from lakelet.inspection.inspector import read_events
+        from lakelet.storage.eventlog.reading import read_events
 
         refuse_without_remote(target=target, pipeline=pipeline)
         root = storage_root(storage)

@@ -6,6 +6,7 @@ Tables are read with delta-rs and queries are answered by DuckDB where these giv
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +20,6 @@ from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import field_type_text, json_rows
-from lakelet.inspection.logged_events import read_events
 from lakelet.inspection.opened import find_dataset, is_mapped, path_of, unwritten
 from lakelet.language.model import Kind
 from lakelet.storage.delta.type_names import spark_type_text
@@ -32,6 +32,7 @@ from lakelet.storage.root import Storage, StoredDataset
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
 
 Note = Callable[[str], None]
 """Called with the reason right before a query starts Spark."""
@@ -289,18 +290,55 @@ def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> TableR
     return replace(_rows(all_of(shown), None, total), more=total is None)
 
 
-__all__ = [
-    "Batches",
-    "Note",
-    "RowSelection",
-    "TableInfo",
-    "TableRows",
-    "duck_table",
-    "find_dataset",
-    "first_rows",
-    "list_tables",
-    "read_arrow",
-    "read_events",
-    "read_rows",
-    "run_sql",
-]
+@dataclass(frozen=True)
+class HeldRows:
+    """Content of a quarantine. `broken`: rule → held rows that break it, most first; a row may break several.
+
+    `name`: of the dataset; `table`: of the quarantine. `rows`: the held ones. `released`: how many have gone back.
+    """
+
+    name: str
+    table: str
+    held: int
+    released: int
+    broken: tuple[tuple[str, int], ...]
+    rows: TableRows
+
+
+def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> HeldRows:
+    """The rows that are held of a dataset, `name` being its own name or that of its quarantine.
+
+    Raises UNKNOWN_TABLE for a dataset that is not stored or has no quarantine.
+    """
+    dataset, quarantine = _both(storage, name)
+    counted, held, released = Counter[str](), 0, 0
+    for row in read_rows(storage, quarantine.name, note=note).rows:
+        if row["_released_by"] is not None:
+            released += 1
+            continue
+        held += 1
+        counted.update(row["_broken_rules"] or ())
+    found = read_rows(storage, quarantine.name, note=note)
+    columns = tuple(name for name in found.columns if name != "_released_by")
+    shown = TableRows(columns, islice(_held(found.rows), limit), total=held)
+    broken = tuple(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+    return HeldRows(dataset, quarantine.name, held, released, broken, shown)
+
+
+def _held(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row.pop("_released_by") is None:
+            yield row
+
+
+def _both(storage: AnyPath, name: str) -> tuple[str, StoredDataset]:
+    """Full name of a dataset, and its quarantine."""
+    registry = Storage(storage).registry()
+    found = find_dataset(registry, name)
+    if found.quarantine_of is not None:
+        return found.quarantine_of, found
+    quarantine = next((d for d in registry.datasets.values() if (d.quarantine_of or "").lower() == found.name.lower()), None)
+    if quarantine is None:
+        todo = 'Keep its dropped rows from now on: table_properties={"lakelet.quarantine": "true"}'
+        raise LakeletError("UNKNOWN_TABLE", f"{found.name} has no quarantine", todo=todo)
+    return found.name, quarantine

@@ -1,24 +1,41 @@
-"""Compares the rows of a table with the expected ones, whatever their order, and says how they differ. Pure."""
+"""Rows of a table compared with the expected ones, given in a test or in the files of `snapshots/`: rows in, a readable difference out."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lakelet.base.moments import moment_of
 from lakelet.base.text import aligned, counted, printable
-from lakelet.testing.rows import Row
 
 __tracebackhide__ = True
+
+Row = Mapping[str, Any]
+
+
+def columns_of(rows: Sequence[Row]) -> list[str]:
+    """The columns that the rows name, in order."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def columns_of_texts(rows: Sequence[Row]) -> list[str]:
+    """The columns that hold texts beside single values of other types."""
+    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns_of(rows)}
+    texts = {name: [isinstance(value, str) for value in found] for name, found in values.items()}
+    mixed = [name for name, found in texts.items() if any(found) and not all(found)]
+    return [name for name in mixed if not any(isinstance(value, list | Mapping | bytes) for value in values[name])]
+
 
 _SHOWN = 20
 _DIGITS = Context(prec=76)
@@ -178,3 +195,48 @@ def _expected(value: Any, kind: pa.DataType) -> Any:
     if not (pa.types.is_decimal(kind) and isinstance(found, Decimal) and found.is_finite()):
         return found
     return found.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _DIGITS)
+
+
+UPDATE_OPTION = "--lakelet-update-snapshots"
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The snapshots of one test: `folder` holds a YAML file per table; `write` replaces them instead of comparing."""
+
+    folder: Path
+    test: str
+    write: bool = False
+
+    def check(self, name: str, table: pa.Table, rows: list[dict[str, Any]]) -> None:
+        """Compare a table with its snapshot, or write that. `rows` are the table's, sorted. Raises AssertionError with the difference."""
+        import yaml
+
+        file = self.folder / f"{_file_name(self.test)}-{_file_name(name)}.yml"
+        if self.write:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(yaml.safe_dump({"rows": [_plain(row) for row in rows]}, sort_keys=False, allow_unicode=True), encoding="utf-8")
+            return
+        if not file.is_file():
+            raise AssertionError(f"{name} has no snapshot {file}\nLook at the rows, then write it: pytest {UPDATE_OPTION}")
+        expected: list[Row] = yaml.safe_load(file.read_text(encoding="utf-8"))["rows"]
+        columns = list(dict.fromkeys([*columns_of(expected), *table.column_names])) if expected else table.column_names
+        unknown = [column for column in columns if column not in table.column_names]
+        if unknown:
+            raise AssertionError(f"{name} no longer has the columns {', '.join(unknown)} of its snapshot {file}")
+        differing = compared(table, expected, columns)
+        if differing:
+            lines = differing.lines(name)
+            raise AssertionError("\n".join([*lines, f"The snapshot is {file}; if the rows are right: pytest {UPDATE_OPTION}"]))
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, Decimal) else value

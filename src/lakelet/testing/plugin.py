@@ -131,8 +131,8 @@ def lakelet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path)
     folder; `landing="/Volumes/main/raw"` makes a path of the code mean it instead.
     """
     from lakelet.config.update_config import load_config
+    from lakelet.testing.comparing import Snapshots
     from lakelet.testing.project import Project
-    from lakelet.testing.snapshots import Snapshots
 
     made = 0
 

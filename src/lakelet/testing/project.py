@@ -1,4 +1,4 @@
-"""A pipeline under test: files and rows arrive, updates run, tables and metrics are looked at. Storage is a folder of the test."""
+"""A pipeline under test: files and rows arrive, updates run, tables and metrics are read. Storage is a folder of the test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,12 @@ from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import RuleCount, summed
-from lakelet.testing.checksums import write_checksum
-from lakelet.testing.comparing import canonical, difference, rows_of
-from lakelet.testing.rows import Row, columns_of
-from lakelet.testing.snapshots import Snapshots
+from lakelet.testing.comparing import Row, Snapshots, canonical, columns_of, difference, rows_of
 from lakelet.testing.tables import VARIANT, frame_of, kinds_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 __tracebackhide__ = True
 
@@ -280,3 +278,43 @@ def _order(value: Any) -> tuple[bool, str, Any]:
     """Sorts NULL first, values of one type by themselves, others by their text."""
     kind = "number" if isinstance(value, int | float) else type(value).__name__
     return (value is not None, kind, repr(canonical(value)) if isinstance(value, Mapping | list) else (value if value is not None else 0))
+
+
+_APPENDING = frozenset({"commitInfo", "protocol", "metaData", "add"})
+
+
+def write_checksum(table: Path) -> None:
+    """Write `_delta_log/<newest version>.crc` of a local table without checkpoint; none where others did more than append rows.
+
+    Delta writes it beside each of its commits, delta-rs does not. With it Spark knows protocol and schema of the table without a job, which
+    would be the first one of the session. Delta's protocol document describes the file ("Version Checksum File").
+    """
+    log = table / "_delta_log"
+    commits = sorted(log.glob("*.json"))
+    found: dict[str, Any] = {}
+    sizes = []
+    for kind, action in _actions(commits):
+        if kind not in _APPENDING:
+            return
+        if kind == "add":
+            sizes.append(action["size"])
+        found[kind] = action
+    checksum = {
+        "tableSizeBytes": sum(sizes),
+        "numFiles": len(sizes),
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [],
+        "domainMetadata": [],
+        "metadata": found["metaData"],
+        "protocol": found["protocol"],
+    }
+    beside = log / f".{commits[-1].stem}.crc.part"
+    beside.write_text(json.dumps(checksum), encoding="utf-8")
+    beside.replace(commits[-1].with_suffix(".crc"))
+
+
+def _actions(commits: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for commit in commits:
+        for line in commit.read_text(encoding="utf-8").splitlines():
+            yield from json.loads(line).items()

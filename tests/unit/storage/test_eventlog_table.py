@@ -20,10 +20,10 @@ from lakelet.base.errors import LakeletError
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import any_path, names_in
 from lakelet.files.remote import delta_options
-from lakelet.inspection.inspector import list_tables, read_events, read_rows
+from lakelet.inspection.inspector import list_tables, read_rows
 from lakelet.storage.eventlog import table as log_table
 from lakelet.storage.eventlog.events import Event, Origin
-from lakelet.storage.eventlog.reading import logged, progress_of
+from lakelet.storage.eventlog.reading import logged, progress_of, read_events
 from lakelet.storage.eventlog.writer import SCHEMA, EventWriter, append, event_row
 from lakelet.storage.root import Registry, Storage, StoredDataset
 

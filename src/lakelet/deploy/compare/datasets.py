@@ -17,9 +17,10 @@ from lakelet.deploy.compare.values import Comparison, DatasetDifference, RowComp
 from lakelet.deploy.events import json_of, update_of
 from lakelet.deploy.watching import events, updates
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import TableInfo, list_tables, read_events, read_rows
+from lakelet.inspection.inspector import TableInfo, list_tables, read_rows
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog.fold import reduce_events
+from lakelet.storage.eventlog.reading import read_events
 from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import summed

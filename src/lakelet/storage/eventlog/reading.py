@@ -1,4 +1,4 @@
-"""The event log as a table to be read: opened, searched for ids, one update summed up; its failures as coded errors (ST-17). No Spark."""
+"""The event log as a table to be read: events, ids, one update summed up; its failures as coded errors (ST-17). No Spark."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Any
 from lakelet.base.errors import LakeletError
 from lakelet.files.durable import storage_failure
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta_rs import open_or_none, query_rows
+from lakelet.storage.delta_rs import open_or_none, query_rows, sql_literal
 from lakelet.storage.eventlog.states import EventType, Level, UpdateState
 from lakelet.storage.eventlog.summaries import UpdateRun
+from lakelet.storage.root import Storage
 
 _TODO = "Repair the folder, or move it away: the next update makes a new event log, and the tables stay as they are."
 ROW_COLUMNS = """id, event_type, level, message, "timestamp", details, error, sequence['data_plane_id']['seq_no'] AS seq_no,
@@ -117,3 +118,64 @@ def _rows(path: AnyPath, columns: str, where: str) -> list[dict[str, Any]]:
     with coded(path):
         table = open_or_none(path)
         return [] if table is None else list(query_rows(table, f"SELECT {columns} FROM t WHERE {where}"))
+
+
+def read_events(storage: AnyPath, *, update: str | None = None, every: bool = False, event_type: str | None = None) -> list[dict[str, Any]]:
+    """Rows of the event log in sequence order, in the form of `Event.as_json`.
+
+    Of the latest update, of the one whose id begins with `update`, or of `every` one. Raises USAGE if no update has that id, and
+    EVENT_LOG_FAILED if the log is damaged.
+    """
+    with coded(Storage(storage).events):
+        return _events(storage, update, every, event_type)
+
+
+def _events(storage: AnyPath, update: str | None, every: bool, event_type: str | None) -> list[dict[str, Any]]:
+    table = open_log(Storage(storage).events)
+    if table is None:
+        return []
+    conditions = [f"event_type = {sql_literal(event_type)}"] if event_type else []
+    if not every:
+        conditions.append(f"origin['update_id'] = {sql_literal(_update_id(table, update))}")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = list(query_rows(table, f"SELECT * FROM t{where}"))
+    began: dict[str, int] = {}
+    for row in rows:
+        update_id, moment = _group(row), row["sequence"]["control_plane_seq_no"]
+        began[update_id] = min(moment, began.get(update_id, moment))
+    rows.sort(key=lambda row: (began[_group(row)], _group(row), _number(row)))
+    return [_event_json(row) for row in rows]
+
+
+def _group(row: Mapping[str, Any]) -> str:
+    """The update that an event belongs to, or the maintenance."""
+    return str(row["origin"]["update_id"] or row["origin"].get("maintenance_id"))
+
+
+def _number(row: Mapping[str, Any]) -> int:
+    return int(row["sequence"]["data_plane_id"]["seq_no"])
+
+
+def _update_id(table: Any, prefix: str | None) -> str:
+    sql = "SELECT origin['update_id'] AS id, max(\"timestamp\") AS last FROM t GROUP BY origin['update_id'] ORDER BY last DESC"
+    known = [str(row["id"]) for row in query_rows(table, sql) if row["id"] is not None]
+    found = [i for i in known if prefix is None or i.startswith(prefix)]
+    if not found or (prefix is not None and len(found) > 1 and prefix not in found):
+        what = f"{'several updates have' if found else 'no update has'} an id that begins with {prefix}"
+        raise LakeletError("USAGE", what, todo="Known, newest first: " + ", ".join(i[:6] for i in known[:5]))
+    return prefix if prefix in found else found[0]
+
+
+def _event_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "sequence": _number(row),
+        "timestamp": row["timestamp"].isoformat().replace("+00:00", "Z"),
+        "event_type": row["event_type"],
+        "level": row["level"],
+        "message": row["message"],
+        "maturity_level": row["maturity_level"],
+        "origin": {k: v for k, v in row["origin"].items() if v is not None},
+        "details": json.loads(row["details"] or "{}"),
+        "error": row["error"],
+    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import CODES, LakeletError, Location, nearest_names
 from lakelet.config.yaml_tree import Node
-from lakelet.testing.rows import Row, columns_of_texts
+from lakelet.testing.comparing import Row, columns_of_texts
 from lakelet.testing.unit_tests.settings import Settings
 
 if TYPE_CHECKING:

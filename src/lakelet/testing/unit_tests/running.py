@@ -16,10 +16,9 @@ from lakelet.config.update_config import PipelineConfig
 from lakelet.language.decorated import BOUND
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.storage.eventlog.states import UpdateState
-from lakelet.testing.comparing import compared
+from lakelet.testing.comparing import Row, columns_of, compared
 from lakelet.testing.loading import PipelineFunctions, load_answered, project_root
 from lakelet.testing.project import Pairs, Project
-from lakelet.testing.rows import Row, columns_of
 from lakelet.testing.tables import frame_of
 from lakelet.testing.unit_tests.cases import CaseInput, CaseStep, Expected, Failed, UnitTest, wrong_counts
 from lakelet.testing.unit_tests.inputs import Frames, GivenTables
