@@ -162,7 +162,7 @@ class Pipeline:
             return replace(found, unchecked=opened.analysis.unchecked)
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
-        """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
+        """Run one update, and others after it as long as it fails and may be tried again. `listeners` get every event as it happens,
         in order, from one thread at a time.
 
         `new_process`: the process runs this update and nothing else, like that of a command. Then an update that certainly has no work to

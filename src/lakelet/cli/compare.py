@@ -1,4 +1,4 @@
-"""diff: local and hosted tables side by side."""
+"""diff: tables here and on Databricks side by side."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _is_libedit(readline: ModuleType) -> bool:
 
 
 class Completion:
-    """Words that begin like the one at the cursor: tables, columns, keywords. Names are looked up at the first question."""
+    """Words that begin like the one at the cursor: tables, columns, keywords. Names are read at the first completion."""
 
     def __init__(self, root: AnyPath) -> None:
         self._root = root

@@ -86,7 +86,7 @@ def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, RuleCount]
     found: dict[tuple[str, str], list[tuple[int, RuleCount]]] = {
         (definition.name, rule.name): [] for definition in history.definitions.values() for rule in definition.rules
     }
-    known = {name for name, definition in history.definitions.items() if definition.rules_told}
+    known = {name for name, definition in history.definitions.items() if definition.rules_known}
     for update in history.updates:
         for key, count in update.counts_by_rule.items():
             if key in found or key[0] not in known:

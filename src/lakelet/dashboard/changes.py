@@ -12,7 +12,7 @@ from lakelet.storage.eventlog.summaries import Definition, FlowRun, History, Upd
 
 
 class Tone(TextEnum):
-    """How a change is to be taken."""
+    """How grave a change is."""
 
     BAD = "bad"
     WARNING = "warning"

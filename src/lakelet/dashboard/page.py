@@ -177,7 +177,7 @@ class Page:
         return self._builder.feed(self._events.read())
 
     def site(self) -> Site:
-        """The documents of what was read so far. Tables are looked at again if events about them came in."""
+        """The documents of what was read so far. Tables are read again if events about them came in."""
         history = self._builder.history()
         runs = _newest_runs(history)
         stale = [name for name in history.definitions if name not in self._facts or runs.get(name) != self._seen.get(name)]

@@ -59,7 +59,7 @@ class TableFacts:
 
 
 class StoredTables:
-    """Looks at the tables of one storage; what was looked at is looked at again only in a new version.
+    """Reads the tables of one storage; a table is read again only in a new version.
 
     Args:
         sample_rows: how many rows of each table are shown; 0 shows none.

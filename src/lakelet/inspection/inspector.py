@@ -172,7 +172,7 @@ def read_rows(
 
 
 def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> Batches:
-    """The rows of one stored dataset as arrow batches; a one-part name is looked for in all schemas. Raises UNKNOWN_TABLE."""
+    """The rows of one stored dataset as arrow batches; a one-part name is searched in all schemas. Raises UNKNOWN_TABLE."""
     registry = Storage(storage).registry()
     dataset = find_dataset(registry, name)
     path = path_of(storage, dataset)

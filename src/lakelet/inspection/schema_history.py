@@ -18,7 +18,7 @@ from lakelet.autoloader.state.reads import noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name
 from lakelet.files.moves import PROJECT, STORAGE, is_below, replaced
-from lakelet.inspection.inspector import find_dataset
+from lakelet.inspection.opened import find_dataset
 from lakelet.spark.names.file_states import Source, json_logs_of, sources_of
 from lakelet.storage.root import Storage
 

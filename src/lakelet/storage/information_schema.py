@@ -103,7 +103,7 @@ def _described(storage: Storage, dataset: StoredDataset) -> Described | None:
         return None
     try:
         table = open_table(path)
-    except DeltaError:  # there is none, or a damaged one: whoever reads it is told
+    except DeltaError:  # there is none, or a damaged one: whoever reads it gets the error
         return Described(name, kind, path=path.as_uri())
     metadata, newest = table.metadata(), table.history(1)
     return Described(

@@ -59,8 +59,8 @@ class Lease:
     def _wait_until_alone(self, mine: AnyPath) -> None:
         """Return when no other living process has a lease, else raise LAKELET_STORAGE_BUSY.
 
-        Everybody puts a file first and looks at the others' afterwards, so of two at once at least one sees the other. Whoever sees an
-        earlier one gives up; the earliest waits for the others to do so, unless they had looked before it came
+        Everybody puts a file first and reads the others' afterwards, so of two at once at least one sees the other. Whoever sees an
+        earlier one gives up; the earliest waits for the others to do so, unless they had read them before it came
         (docs/decisions/0008-lease.md).
         """
         me = json.loads(mine.read_text())
@@ -149,7 +149,7 @@ def _precedence(lease: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _alive(holder: Mapping[str, Any]) -> bool:
-    """Whether the holder of a lease may still run. A process of another host cannot be looked at, so it counts as alive."""
+    """Whether the holder of a lease may still run. A process of another host cannot be checked, so it counts as alive."""
     if holder["host"] != socket.gethostname():
         return True
     try:

@@ -4,7 +4,7 @@
     <root>/system/lease-<id>.json   who updates this storage now
     <root>/system/events            event log (Delta)
     <root>/tables/<catalog>/<schema>/<name>
-    <root>/checkpoints/<catalog>/<schema>/<target>/<flow>/<generation>
+    <root>/checkpoints/<catalog>/<schema>/<target>/<flow>/<epoch>
     <root>/autoloader/<catalog>/<schema>/<target>/<flow>/<epoch>/<source number>
 
 Every write replaces a whole file, so a crash leaves the old or the new one, never half of one.
@@ -196,8 +196,8 @@ class Storage:
             return any_path("/" + path.split(":", 1)[1].lstrip("/"))
         return any_path(path) if scheme is not None or path.startswith("/") else self.root / path
 
-    def checkpoint(self, target: TableName, flow: str, generation: str) -> AnyPath:
-        return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
+    def checkpoint(self, target: TableName, flow: str, epoch: str) -> AnyPath:
+        return self.root / "checkpoints" / _folder(target) / _segment(flow) / epoch
 
     def flow_folders(self, target: TableName) -> tuple[AnyPath, AnyPath]:
         """Return the folder with all checkpoints of a table's flows, and the one with the states of their sources."""
@@ -286,7 +286,7 @@ class Storage:
 class HeldTables(Mapping[str, str]):
     """Path by key of the tables in a storage: those it has registered, and any other Delta table where one of that name would lie.
 
-    The others were written by sinks; they can be looked up and are not listed. `without`: keys of tables that are not looked for.
+    The others were written by sinks; they can be looked up and are not listed. `without`: keys of tables that are left out.
     """
 
     def __init__(self, storage: Storage, without: Collection[str] = ()) -> None:

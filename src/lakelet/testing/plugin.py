@@ -118,7 +118,7 @@ def load_pipeline(request: pytest.FixtureRequest, spark: SparkSession) -> Callab
 
 @pytest.fixture
 def lakelet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Callable[..., Project]:
-    """Make a project for real updates: files and rows arrive, tables and metrics are looked at, storage is a folder of the test:
+    """Make a project for real updates: files and rows arrive, tables and metrics are read, storage is a folder of the test:
 
         p = lakelet("pipelines/silver/orders.py")
         p.arrive("orders/1.json", {"id": 1}, {"id": None})

@@ -277,7 +277,7 @@ def _parsed(name: str) -> exp.Query:
 
 def _text(name: str, source: Stored) -> str:
     """The query of a view with the views that it reads in the place of their names."""
-    tree = _parsed(name).transform(_in_words_of_duckdb)
+    tree = _parsed(name).transform(_in_duckdb_sql)
     own = {cte.alias for cte in tree.find_all(exp.CTE)}
     for table in [table for table in tree.find_all(exp.Table) if table.name not in own]:
         if table.name not in (SOURCE, *NAMES):
@@ -294,8 +294,8 @@ def _rows(source: Stored) -> str:
     return f"SELECT {', '.join(f'{internal} AS {identifier(name)}' for internal, name in known)} FROM {source.name}"
 
 
-def _in_words_of_duckdb(node: exp.Expr) -> exp.Expr:
-    """What the generator of DuckDB's words leaves as Spark has it, or gives other answers for."""
+def _in_duckdb_sql(node: exp.Expr) -> exp.Expr:
+    """Functions that sqlglot's generator for DuckDB leaves as Spark has them, or translates to others."""
     if type(node) in _NULL_KEPT:
         return exp.Anonymous(this=_NULL_KEPT[type(node)], expressions=[node.this, node.expression])
     if isinstance(node, exp.Anonymous) and node.name.upper() == "GET":

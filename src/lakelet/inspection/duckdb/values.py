@@ -183,7 +183,7 @@ def common_of(kinds: Sequence[Type]) -> Type:
 
 @dataclass(frozen=True)
 class Value:
-    """An expression in DuckDB's words.
+    """An expression in SQL of DuckDB.
 
     `sql` stands in parentheses where it needs them. `name`: what Spark calls a column of it that has no alias; None where that is not
     known. `constant`: the text of a literal, without quotes.

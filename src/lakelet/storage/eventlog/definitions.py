@@ -32,7 +32,7 @@ class DefinitionEvents:
             sink = event_type == EventType.SINK_DEFINITION
             name = str(origin.get("sink_name") or origin.get("dataset_name"))
             kind = SINK if sink else str(body.get("dataset_type") or "")
-            self._datasets[name] = Definition(name, kind, "", _rules(body), _source(body), rules_told=sink or "expectations" in body)
+            self._datasets[name] = Definition(name, kind, "", _rules(body), _source(body), rules_known=sink or "expectations" in body)
 
     def value(self, pipeline: str) -> Mapping[str, Definition]:
         """Each defined dataset with its flows and lineage, by name."""

@@ -1,7 +1,7 @@
 """Adds up the events of updates: what each update did, as a value.
 
 It takes rows of an event log as `lakelet events --json` prints them, in any order and any number of times, and gives a `History`. Rows of
-a hosted event log, whose `details` is JSON text and whose `sequence` is a struct, do as well.
+an event log on Databricks, whose `details` is JSON text and whose `sequence` is a struct, do as well.
 """
 
 from __future__ import annotations

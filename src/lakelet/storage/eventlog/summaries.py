@@ -30,7 +30,7 @@ class Failure:
 class Backlog:
     """What a flow's sources had waiting: the largest values that its events report, and what they report last (`left_…`).
 
-    `listed`: files in the folders that were looked at, `new`: of them, those that were new. None for what no event says.
+    `listed`: files in the folders that were listed, `new`: of them, those that were new. None for what no event says.
     """
 
     files: int | None = None
@@ -202,7 +202,7 @@ class ColumnLineage:
 class Definition:
     """A dataset or sink as it was defined in one update.
 
-    `rules_told`: whether the log said which rules it has; a hosted one may leave that out.
+    `rules_known`: whether the log said which rules it has; that of Databricks may leave it out.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Definition:
     source: Source | None = None
     flows: tuple[FlowDefinition, ...] = ()
     lineage: tuple[ColumnLineage, ...] = ()
-    rules_told: bool = True
+    rules_known: bool = True
 
     @property
     def inputs(self) -> tuple[str, ...]:
