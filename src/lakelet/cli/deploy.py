@@ -184,7 +184,7 @@ def _connected(root: Path, target: str | None) -> tuple[Client, User]:
 
 def _validate(target: str | None, pipelines: Sequence[str]) -> None:
     """Analyse the pipelines on this machine: graph, rules, SQL. What it lacks data for is a warning."""
-    from lakelet.cli.updates import configured, stdout_for_data
+    from lakelet.cli.run import configured, stdout_for_data
     from lakelet.pipeline import Pipeline
 
     for key in pipelines:

@@ -20,23 +20,7 @@ from typer.core import TyperGroup
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.redaction import redacted
 from lakelet.base.version import VERSION
-from lakelet.cli import (
-    compare,
-    deploy,
-    doctor,
-    init,
-    maintain,
-    new,
-    preview,
-    quarantine,
-    remote,
-    report,
-    rules,
-    schemas,
-    storage,
-    tests,
-    updates,
-)
+from lakelet.cli import deploy, diff, doctor, init, maintain, new, preview, quarantine, remote, report, rules, run, schemas, storage, tests
 from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.files.durable import storage_failure
 from lakelet.update.stopping import end_at_next
@@ -161,7 +145,7 @@ def _lakelet(
 
 
 for _module in (
-    updates,
+    run,
     preview,
     storage,
     quarantine,
@@ -174,7 +158,7 @@ for _module in (
     rules,
     deploy,
     remote,
-    compare,
+    diff,
     tests,
 ):
     _module.register(app)

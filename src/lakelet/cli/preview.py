@@ -19,8 +19,8 @@ from lakelet.cli import options as o
 from lakelet.cli.console import shown_phases
 from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.cli.row_output import Form, show_rows
+from lakelet.cli.run import configured, stdout_for_data
 from lakelet.cli.spark_start import ready_for_spark, renewed, warm
-from lakelet.cli.updates import configured, stdout_for_data
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:

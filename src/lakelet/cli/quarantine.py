@@ -15,9 +15,9 @@ from lakelet.cli import storage as stored
 from lakelet.cli.console import shown_phases, watcher
 from lakelet.cli.lines import Line, write_lines, write_note
 from lakelet.cli.row_output import Form, Limit, show_rows
+from lakelet.cli.run import configured, exit_code_of, stdout_for_data
 from lakelet.cli.spark_start import ready_for_spark, spark_starts
 from lakelet.cli.summary import summary
-from lakelet.cli.updates import configured, exit_code_of, stdout_for_data
 from lakelet.update.stopping import stoppable
 
 quarantine_app = typer.Typer(no_args_is_help=True, help="Rows that drop rules left out, and their way back.")

@@ -17,9 +17,9 @@ from lakelet.cli import options as o
 from lakelet.cli.console import shown_phases
 from lakelet.cli.lines import Line, write_data, write_lines, write_note
 from lakelet.cli.row_output import cell_text
+from lakelet.cli.run import configured, stdout_for_data
 from lakelet.cli.spark_start import ready_for_spark
 from lakelet.cli.storage import storage_root
-from lakelet.cli.updates import configured, stdout_for_data
 
 if TYPE_CHECKING:
     from lakelet.pipeline import Pipeline

@@ -48,7 +48,7 @@ class CaseInput:
 
 @dataclass(frozen=True)
 class Expected:
-    """Expected state after an update; None and empty values are not compared.
+    """The state that a test expects after an update; None and empty values are not compared.
 
     Attributes:
         rows: of the model's dataset; `tables` of others, by name.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lakelet.pipeline import Pipeline, UpdateResult
     from lakelet.plan.selection import Request
 
+
 _EXITS = {UpdateState.COMPLETED: ExitCode.COMPLETED, UpdateState.CANCELED: ExitCode.INTERRUPTED}
 
 

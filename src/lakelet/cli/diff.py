@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lakelet.deploy.compare import DatasetDifference
     from lakelet.deploy.compare.values import RowComparison, Sides
 
+
 _SHOWN_COLUMNS = 6
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Datasets; without one all are compared.", show_default=False)]
