@@ -300,6 +300,3 @@ def _texts(loaded: LoadedPipeline) -> dict[str, str]:
         with suppress(FileNotFoundError):
             texts[str(file)] = file.read_text(encoding="utf-8", errors="replace")
     return texts
-
-
-__all__ = ["Finding", "PipelineWatch", "Previewed", "Problem", "Saved", "Valid", "changed", "pieces", "watched_files", "watched_folders"]

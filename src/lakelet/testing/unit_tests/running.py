@@ -32,7 +32,10 @@ _NO_COLUMN = "_placeholder"  # a table without rows and types has one column, as
 
 
 def run_test(test: UnitTest, spark: SparkSession, folder: Path) -> None:
-    """Run a unit test. `folder`: an empty one of its own, for updates. Raises Failed, LakeletError, or what the tested code raises."""
+    """Run a unit test. `folder`: an empty one of its own, for updates.
+
+    Raises Failed, LakeletError, or what the tested code raises.
+    """
     with _set(spark, test.spark_conf):
         frames = _frames(spark, test.steps[0].given)
         answers = GivenTables(test.settings.namespace, frames)
