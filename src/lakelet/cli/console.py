@@ -145,7 +145,7 @@ class LiveTable:
         self.update = LiveUpdate()
         self._phase = Phase(waiting)
         self._now, self._lock, self._opened = now, threading.Lock(), now()
-        self._console, self._live = _live(stream, self.render)
+        self._console, self._live = _live_display(stream, self.render)
         self._phases = reported_to(self._on_phase)
         self._phases.__enter__()
         self._live.start()
@@ -153,7 +153,7 @@ class LiveTable:
     def __call__(self, event: Event) -> None:
         with self._lock:
             self.update.feed(event.as_json())
-            short, room = shortener(self.update.fold.datasets()), self._room()
+            short, room = shortener(self.update.fold.datasets()), self._longest_name()
             line = line_of(self.update.fold, event, lambda name: cut(short(name), room))
         if line is not None and line.style != "heading":
             from rich.text import Text
@@ -176,7 +176,7 @@ class LiveTable:
         if update.started_at is None:
             return _phase_line(self._phase, (now - self._opened).total_seconds())
         moment = int(now.timestamp() * 1000)
-        short, room = shortener(update.all_datasets), self._room()
+        short, room = shortener(update.all_datasets), self._longest_name()
         working = [(name, dataset) for name, dataset in update.all_datasets.items() if dataset.state.is_at_work]
         shown = working[: max(3, self._console.height - 6)]
         rows = [_working_dataset(dataset, cut(short(name), room), moment) for name, dataset in shown]
@@ -190,7 +190,7 @@ class LiveTable:
         more = [Text(f"and {left:,} more", style="dim")] if left else []
         return Group(table, *more, footer) if rows else footer
 
-    def _room(self) -> int:
+    def _longest_name(self) -> int:
         """Return the longest name of a dataset that leaves room for what is shown beside it."""
         return max(12, self._console.width - _FACTS)
 
@@ -244,7 +244,7 @@ def _phase_line(phase: Phase, seconds: float) -> RenderableType:
     return _with_bar(str(phase), phase.done, phase.total, seconds_text(seconds))
 
 
-def _live(stream: IO[str], render: Callable[[], RenderableType], *, above: bool = True) -> tuple[Console, Any]:
+def _live_display(stream: IO[str], render: Callable[[], RenderableType], *, above: bool = True) -> tuple[Console, Any]:
     """`above`: see `PhaseLine`."""
     from rich.console import Console
     from rich.live import Live
@@ -303,7 +303,7 @@ class PhaseLine:
         self._live: Any = None
         self._phases = reported_to(self._on_phase)
         self._phases.__enter__()
-        self._timer = threading.Timer(_QUIET_SECONDS, self._begin)
+        self._timer = threading.Timer(_QUIET_SECONDS, self._show_after_pause)
         self._timer.daemon = True
         self._timer.start()
 
@@ -321,9 +321,11 @@ class PhaseLine:
     def _on_phase(self, phase: Phase) -> None:
         self._phase = phase
 
-    def _begin(self) -> None:
+    def _show_after_pause(self) -> None:
         with self._lock:
             if self._closed:
                 return
-            _, self._live = _live(self._stream, lambda: _phase_line(self._phase, time.monotonic() - self._opened), above=self._above)
+            _, self._live = _live_display(
+                self._stream, lambda: _phase_line(self._phase, time.monotonic() - self._opened), above=self._above
+            )
             self._live.start()

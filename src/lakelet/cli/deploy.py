@@ -78,9 +78,9 @@ def deploy(
     from lakelet.deploy.plan import refuse_conflicts
 
     begun = time.monotonic()
-    options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
+    options, root = _deployment_options(force, force_lock, with_data, markdown, as_json), _project_root()
     variables = o.pairs(var, "--var")
-    client, user = _connected(root, target)
+    client, user = _connected_target(root, target)
     lookup = workspace_lookup(client.sdk)
     desired = desired_state(root, target, user, environ=os.environ, cwd=Path.cwd(), variables=variables, lookup=lookup)
     write_note(f"Comparing {counted(len(desired.resources), 'resource')} and {counted(len(desired.files), 'file')} with {client.host}")
@@ -88,22 +88,24 @@ def deploy(
         write_lines([Line(f"{where}: {text}", "warning")], sys.stderr)
     prepared = deployment.prepare(client, desired, options)
     if not prepared.plan.empty and not no_validate:
-        _validate(target, [resource.key.name for resource in desired.resources if resource.key.kind == "pipelines"])
+        _validate_pipelines(target, [resource.key.name for resource in desired.resources if resource.key.kind == "pipelines"])
     title = f"Plan for {desired.bundle}, target {desired.target}"
     if plan:
-        _show(prepared, title, markdown=markdown, as_json=as_json)
+        _show_plan(prepared, title, markdown=markdown, as_json=as_json)
         refuse_conflicts(prepared.plan)
         raise typer.Exit(int(ExitCode.COMPLETED if prepared.plan.empty else ExitCode.CHANGES))
     refuse_conflicts(prepared.plan)
     if not as_json:
-        _show(prepared, title, markdown=markdown, as_json=False)
+        _show_plan(prepared, title, markdown=markdown, as_json=False)
     done = deployment.deploy(client, prepared, user, options, notice=write_note)
     if as_json:
-        _show(done, title, markdown=False, as_json=True)
+        _show_plan(done, title, markdown=False, as_json=True)
     if done.plan.empty:
         write_note("Nothing was written.")
         return
-    _good(f"Deployed {desired.bundle} to {desired.target} as number {done.state.serial} in {seconds_text(time.monotonic() - begun)}")
+    _write_success(
+        f"Deployed {desired.bundle} to {desired.target} as number {done.state.serial} in {seconds_text(time.monotonic() - begun)}"
+    )
     write_note(f"Next: {program()} run --remote -t {desired.target} · {program()} rollback -t {desired.target}")
 
 
@@ -122,12 +124,12 @@ def rollback(
     from lakelet.deploy.plan import refuse_conflicts
     from lakelet.deploy.rollback import prepare_rollback, roll_back
 
-    options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
-    client, user = _connected(root, target)
+    options, root = _deployment_options(force, force_lock, with_data, markdown, as_json), _project_root()
+    client, user = _connected_target(root, target)
     place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
     back = prepare_rollback(client, place.workspace, options, to)
     title = f"Rollback of {place.bundle}, target {place.target}, to deployment {back.earlier.serial}"
-    _show(back.prepared, title, markdown=markdown, as_json=as_json)
+    _show_plan(back.prepared, title, markdown=markdown, as_json=as_json)
     refuse_conflicts(back.prepared.plan)
     if plan:
         raise typer.Exit(int(ExitCode.COMPLETED if back.prepared.plan.empty else ExitCode.CHANGES))
@@ -136,7 +138,7 @@ def rollback(
         write_note("Nothing was written.")
         return
     earlier = f"deployment {back.earlier.serial} of {back.earlier.deployed_at}"
-    _good(f"{place.bundle}, target {place.target}, is as {earlier} again; this is number {done.state.serial}")
+    _write_success(f"{place.bundle}, target {place.target}, is as {earlier} again; this is number {done.state.serial}")
 
 
 def destroy(
@@ -147,20 +149,20 @@ def destroy(
     from lakelet.deploy.destroy import destroy as take_away
     from lakelet.deploy.destroy import prepare_destroy
 
-    options, root = _options(False, force_lock, with_data, False, as_json), _root()
-    client, user = _connected(root, target)
+    options, root = _deployment_options(False, force_lock, with_data, False, as_json), _project_root()
+    client, user = _connected_target(root, target)
     place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
     prepared = prepare_destroy(client, place.workspace, options)
-    _show(prepared, f"Destroy {place.bundle}, target {place.target}, in {client.host}", markdown=False, as_json=as_json)
+    _show_plan(prepared, f"Destroy {place.bundle}, target {place.target}, in {client.host}", markdown=False, as_json=as_json)
     _explain_data(prepared)
     if not yes:
-        _confirm(place.target)
+        _confirm_target(place.target)
     left = take_away(client, prepared, user, options, notice=write_note)
     kept = ", ".join(str(key) for key in sorted(left.resources))
-    _good(f"{place.bundle}, target {place.target}, is taken away" + (f"; still there: {kept}" if kept else ""))
+    _write_success(f"{place.bundle}, target {place.target}, is taken away" + (f"; still there: {kept}" if kept else ""))
 
 
-def _options(force: bool, force_lock: bool, with_data: Sequence[str] | None, markdown: bool, as_json: bool) -> Options:
+def _deployment_options(force: bool, force_lock: bool, with_data: Sequence[str] | None, markdown: bool, as_json: bool) -> Options:
     from lakelet.deploy.deployment import Options
 
     if markdown and as_json:
@@ -168,11 +170,11 @@ def _options(force: bool, force_lock: bool, with_data: Sequence[str] | None, mar
     return Options(force, force_lock, o.names(with_data))
 
 
-def _root() -> Path:
+def _project_root() -> Path:
     return project_above(Path.cwd()) or Path.cwd()
 
 
-def _connected(root: Path, target: str | None) -> tuple[Client, User]:
+def _connected_target(root: Path, target: str | None) -> tuple[Client, User]:
     from lakelet.deploy.bundle import workspace_of
     from lakelet.deploy.client import connect
 
@@ -182,7 +184,7 @@ def _connected(root: Path, target: str | None) -> tuple[Client, User]:
     return client, client.user()
 
 
-def _validate(target: str | None, pipelines: Sequence[str]) -> None:
+def _validate_pipelines(target: str | None, pipelines: Sequence[str]) -> None:
     """Analyse the pipelines on this machine: graph, rules, SQL. What it lacks data for is a warning."""
     from lakelet.cli.run import configured, stdout_for_data
     from lakelet.pipeline import Pipeline
@@ -201,7 +203,7 @@ def _validate(target: str | None, pipelines: Sequence[str]) -> None:
             write_lines(lines, sys.stderr)
 
 
-def _show(prepared: Prepared, title: str, *, markdown: bool, as_json: bool) -> None:
+def _show_plan(prepared: Prepared, title: str, *, markdown: bool, as_json: bool) -> None:
     """The plan on stdout, its title and totals on stderr."""
     plan = prepared.plan
     if as_json:
@@ -226,7 +228,7 @@ def _explain_data(prepared: Prepared) -> None:
         write_lines([Line(text, "warning")], sys.stderr)
 
 
-def _confirm(target: str) -> None:
+def _confirm_target(target: str) -> None:
     if not sys.stdin.isatty():
         todo = "Look at the list above, then: lakelet destroy --yes"
         raise LakeletError("USAGE", "destroy asks before it deletes, and there is no terminal to ask on", todo=todo)
@@ -237,7 +239,7 @@ def _confirm(target: str) -> None:
         raise typer.Exit(int(ExitCode.FAILED))
 
 
-def _good(text: str) -> None:
+def _write_success(text: str) -> None:
     write_lines([Line(text, "good")], sys.stderr)
 
 
@@ -258,13 +260,13 @@ _HEADER = ("action", "resource", "field", "before", "after")
 
 def plan_json(changes: Iterable[PlanLine]) -> str:
     """All changes as an array of objects."""
-    rows = [{name: _plain(getattr(change, name)) for name in _HEADER} for change in changes]
+    rows = [{name: _plain_value(getattr(change, name)) for name in _HEADER} for change in changes]
     return redacted(json.dumps(rows, indent=2, ensure_ascii=False)) + "\n"
 
 
 def plan_lines(changes: Sequence[PlanLine]) -> list[Line]:
     """The changes as an aligned table. What is made is one line each; of many files the first ones are named."""
-    rows = _rows(changes)
+    rows = _plan_rows(changes)
     texts = aligned([tuple(printable(cell) for cell in cells) for _, *cells in rows], header=_HEADER)
     styles = ["heading", *(_COLOURS.get(action, "") for action, *_ in rows)]
     return [Line(redacted(text), style) for text, style in zip(texts, styles, strict=True)]
@@ -273,7 +275,7 @@ def plan_lines(changes: Sequence[PlanLine]) -> list[Line]:
 def plan_markdown(changes: Sequence[PlanLine], title: str, plan: DeploymentPlan) -> str:
     """The changes as text for a comment of a pull request."""
     parts = [f"### {_markdown_cell(title)}", "", f"**{plan_totals(plan)}**", ""]
-    rows = _rows(changes)
+    rows = _plan_rows(changes)
     if rows:
         parts += [f"| {' | '.join(_HEADER)} |", "|---|---|---|---|---|"]
     size = sum(map(len, parts))
@@ -305,7 +307,7 @@ def plan_totals(plan: DeploymentPlan) -> str:
     return text + (f"; {counted(drift, 'setting')} changed in the workspace and kept" if drift else "")
 
 
-def _rows(changes: Sequence[PlanLine]) -> list[tuple[str, str, str, str, str, str]]:
+def _plan_rows(changes: Sequence[PlanLine]) -> list[tuple[str, str, str, str, str, str]]:
     """Rows of text; the action first, once more as it is shown."""
     rows = []
     created = {change.resource for change in changes if change.action == "create"}
@@ -313,13 +315,13 @@ def _rows(changes: Sequence[PlanLine]) -> list[tuple[str, str, str, str, str, st
     for action, group in groupby(shown, key=lambda change: str(change.action)):
         items = list(group)
         few = items if action not in ("upload", "remove file") or len(items) <= _MANY else items[: _MANY - 1]
-        rows += [(action, action, one.resource, one.field or "", _short(one.before), _short(one.after)) for one in few]
+        rows += [(action, action, one.resource, one.field or "", _short_value(one.before), _short_value(one.after)) for one in few]
         if len(few) < len(items):
             rows.append((action, action, f"… and {len(items) - len(few):,} more files", "", "", ""))
     return rows
 
 
-def _short(value: Any) -> str:
+def _short_value(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -330,5 +332,5 @@ def _markdown_cell(text: str) -> str:
     return printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value

@@ -54,7 +54,7 @@ def guarded(action: Callable[[], int], *, debug: bool, interrupted: Callable[[],
         if debug:
             sys.stderr.write(redacted(traceback.format_exc()))
         refused = storage_failure(error)
-        write_lines(error_lines(refused, sys.stderr) if refused else _internal(error, debug), sys.stderr)
+        write_lines(error_lines(refused, sys.stderr) if refused else _defect_lines(error, debug), sys.stderr)
         return int(refused.exit_code if refused else ExitCode.FAILED)
 
 
@@ -62,10 +62,10 @@ def end_without_threads(code: int, *, patience: float = PATIENCE) -> None:
     """Let the process end with `code` even if threads that the pipeline's code started go on: they are waited for only so long."""
     left = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
     if left:
-        threading.Thread(target=_end, args=(left, code, patience), name="lakelet-end", daemon=True).start()
+        threading.Thread(target=_end_process, args=(left, code, patience), name="lakelet-end", daemon=True).start()
 
 
-def _end(left: Sequence[threading.Thread], code: int, patience: float) -> None:
+def _end_process(left: Sequence[threading.Thread], code: int, patience: float) -> None:
     deadline = time.monotonic() + patience
     for thread in left:
         thread.join(max(0.0, deadline - time.monotonic()))
@@ -83,7 +83,7 @@ def _not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
 
 
-def _internal(error: Exception, debug: bool) -> list[Line]:
+def _defect_lines(error: Exception, debug: bool) -> list[Line]:
     first = str(error).strip().splitlines()[:1]
     what = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
     versions = f"lakelet {VERSION}, Python {platform.python_version()}"

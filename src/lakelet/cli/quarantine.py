@@ -45,8 +45,8 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
     if not found.held:
         return
     for line in aligned([(printable(rule), f"{rows:,}") for rule, rows in found.broken], header=("rule", "held rows"), right=(1,)):
-        _write(line)
-    _write("")
+        _write_line(line)
+    _write_line("")
     show_rows(found.rows, Form.TABLE, limit)
 
 
@@ -81,7 +81,7 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
     write_lines(lines, sys.stderr)
 
 
-def _write(text: str) -> None:
+def _write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 

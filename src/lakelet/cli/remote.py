@@ -99,8 +99,8 @@ def run_remote(asked: o.CommonOptions, *, continuous: bool | None, pipeline: str
     if continuous is not None:
         option, todo = "--continuous" if continuous else "--triggered", "Change `continuous` in the bundle and deploy."
         raise LakeletError("USAGE", f"{option} has no meaning with --remote: the deployed pipeline is the one or the other", todo=todo)
-    request = _request(asked)
-    folder, key = _source(asked.source, pipeline)
+    request = _update_request(asked)
+    folder, key = _folder_and_key(asked.source, pipeline)
     target = opened(asked.target, folder)
     chosen = target.pipeline(key)
     if asked.refresh_failed:
@@ -139,16 +139,18 @@ class _Run:
                     self._update_id = again
                     ended = follow(client, pipeline.id, again, self._on_row)
         except KeyboardInterrupt:
-            self._close()
-            return self._interrupted()
+            self._close_display()
+            return self._interrupted_exit()
         except LakeletError:
-            self._close()
+            self._close_display()
             if self._update_id:
-                write_lines([Line(f"Update {self._update_id[:6]} may go on in the workspace.", "warning"), *self._ways()], sys.stderr)
+                write_lines(
+                    [Line(f"Update {self._update_id[:6]} may go on in the workspace.", "warning"), *self._next_commands()], sys.stderr
+                )
             raise
         finally:
-            self._close()
-        self._summarise(ended)
+            self._close_display()
+        self._write_summary(ended)
         return int(_EXITS.get(ended.state, ExitCode.FAILED))
 
     def _on_row(self, row: Row) -> None:
@@ -163,7 +165,7 @@ class _Run:
         elif event is not None:
             self._update.feed(event.as_json())
 
-    def _close(self) -> None:
+    def _close_display(self) -> None:
         """Stop drawing. Events after that are only added up."""
         if self._watch is not None:
             self._watch.close()
@@ -176,43 +178,43 @@ class _Run:
             write_note("The pipeline is continuous: the update goes on after Ctrl-C, until lakelet stop --remote")
         write_note(f"Update {self._update_id[:6]} of {self._pipeline.name} in {self._target.name}: {where}")
 
-    def _summarise(self, ended: Ended) -> None:
+    def _write_summary(self, ended: Ended) -> None:
         update = self._update.value()
         update = replace(update, id=ended.update_id, pipeline=update.pipeline or self._pipeline.name)
         errors = [ended.error] if ended.error and not any(run.failure for run in update.runs) else []
-        option = self._options()
+        option = self._command_options()
         following = [
             f"{program()} events --remote{option} --update {ended.update_id[:6]}",
-            f"{program()} status{self._options(pipeline=False)}",
+            f"{program()} status{self._command_options(pipeline=False)}",
         ]
         if ended.state is UpdateState.COMPLETED:
             following.append(f"{program()} diff --remote{option}")
         lines = summary(update, ended.state, errors, following=following)
         write_lines(lines if self._as_json else [Line(""), *lines], sys.stderr)
 
-    def _interrupted(self) -> int:
+    def _interrupted_exit(self) -> int:
         from lakelet.deploy.watching import follow, started, stop
 
         client, pipeline = self._target.client, self._pipeline
         if not self._cancel:
             known = f"Update {self._update_id[:6]} goes on" if self._update_id else "An update that was just asked for may go on"
-            write_lines([Line(f"Interrupted. {known} in the workspace.", "warning"), *self._ways()], sys.stderr)
+            write_lines([Line(f"Interrupted. {known} in the workspace.", "warning"), *self._next_commands()], sys.stderr)
             return int(ExitCode.INTERRUPTED)
         write_note("Stopping the update in the workspace (Ctrl-C leaves it to itself)")
         try:
             update_id = self._update_id or started(client, pipeline.id, self._request, self._before)
             if update_id:
                 stop(client, pipeline.id, update_id)
-                self._summarise(follow(client, pipeline.id, update_id, self._on_row))
+                self._write_summary(follow(client, pipeline.id, update_id, self._on_row))
         except KeyboardInterrupt:
-            write_lines([Line("Interrupted. The workspace was asked to stop the update.", "warning"), *self._ways()], sys.stderr)
+            write_lines([Line("Interrupted. The workspace was asked to stop the update.", "warning"), *self._next_commands()], sys.stderr)
         return int(ExitCode.INTERRUPTED)
 
-    def _ways(self) -> list[Line]:
-        option = self._options()
+    def _next_commands(self) -> list[Line]:
+        option = self._command_options()
         return [Line(f"  Stop it: {program()} stop --remote{option}"), Line(f"  See it: {program()} events --remote{option}")]
 
-    def _options(self, *, pipeline: bool = True) -> str:
+    def _command_options(self, *, pipeline: bool = True) -> str:
         several = pipeline and len(self._target.pipelines) > 1
         return f" -t {shlex.quote(self._target.name)}" + (f" --pipeline {shlex.quote(self._pipeline.key)}" if several else "")
 
@@ -284,7 +286,7 @@ def _pipeline_lines(pipeline: PipelineStatus) -> list[str]:
     return [*lines, *(aligned(rows, header=("update", "state", "cause", "started (UTC)"), indent="  ") if rows else ["  no update yet"])]
 
 
-def _source(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | None, str | None]:
+def _folder_and_key(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | None, str | None]:
     """The project folder and the key of the pipeline that SOURCE and --pipeline name."""
     if not source:
         return None, pipeline
@@ -296,7 +298,7 @@ def _source(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | 
     return (folders[0].absolute() if folders else None), (keys[0] if keys else pipeline)
 
 
-def _request(asked: o.CommonOptions) -> UpdateRequest:
+def _update_request(asked: o.CommonOptions) -> UpdateRequest:
     from lakelet.deploy.watching import UpdateRequest
 
     select, reset, flows = o.names(asked.select), o.names(asked.full_refresh), o.names(asked.reset_checkpoint)
@@ -363,7 +365,7 @@ def remote_report(target: str | None, pipeline: str | None, project: Path, folde
 
     where = opened(target)
     chosen = where.pipeline(pipeline)
-    rows = _rows(where, chosen)
+    rows = _event_rows(where, chosen)
     folder = folder or project / ".lakelet" / "remote" / where.name / chosen.key / "report"
     try:
         return folder, write_report_of(rows, project, folder)
@@ -372,7 +374,7 @@ def remote_report(target: str | None, pipeline: str | None, project: Path, folde
         raise LakeletError("USAGE", f"the report cannot be written to {folder}", why=str(problem), todo=todo) from problem
 
 
-def _rows(where: Target, chosen: RemotePipeline) -> list[dict[str, Any]]:
+def _event_rows(where: Target, chosen: RemotePipeline) -> list[dict[str, Any]]:
     from lakelet.deploy.events import json_of
     from lakelet.deploy.watching import events, updates
 

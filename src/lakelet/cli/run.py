@@ -67,7 +67,7 @@ def run(
 def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
     import psutil
 
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     if not asked.as_json:
         size = counted(len(config.files), "source file")
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
@@ -105,7 +105,7 @@ def exit_code_of(result: UpdateResult) -> ExitCode:
 def validate(asked: o.CommonOptions) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = configured(asked)
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         checked = pipeline.check(request)
     found = checked.graph
@@ -125,13 +125,13 @@ def validate(asked: o.CommonOptions) -> None:
 def plan(asked: o.CommonOptions) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = configured(asked)
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         found = pipeline.plan(request)
     write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
 
-    write_data(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
+    write_data(_json_text(plan_json(found)) if asked.as_json else plan_text(found))
 
 
 Mermaid = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flow chart.")]
@@ -144,7 +144,7 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
     if sum((mermaid, svg, html, asked.as_json)) > 1:
         raise LakeletError("USAGE", "--mermaid, --svg, --html and --json exclude each other")
     config = configured(asked)
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         checked = pipeline.check(request)
     found = checked.graph
@@ -157,7 +157,7 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
         drawn = graph_mermaid(found, states) if mermaid else graph_svg(found, states) if svg else graph_html(found, config.name, states)
         write_data(drawn)
         return
-    write_data(_dumped(graph_json(found)) if asked.as_json else graph_text(found))
+    write_data(_json_text(graph_json(found)) if asked.as_json else graph_text(found))
 
 
 def _notice_lines(notices: Iterable[Notice]) -> list[Line]:
@@ -181,7 +181,7 @@ def configured(asked: o.CommonOptions, *, continuous: bool | None = None) -> Pip
     )
 
 
-def _pipeline(config: PipelineConfig, asked: o.CommonOptions) -> tuple[Pipeline, Request]:
+def _pipeline_and_request(config: PipelineConfig, asked: o.CommonOptions) -> tuple[Pipeline, Request]:
     from lakelet.cli.spark_start import ready_for_spark
     from lakelet.pipeline import Pipeline
     from lakelet.plan.selection import Request
@@ -203,5 +203,5 @@ def stdout_for_data(asked: o.CommonOptions) -> AbstractContextManager[Any]:
     return redirect_stdout(sys.stderr) if asked.as_json else nullcontext()
 
 
-def _dumped(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)

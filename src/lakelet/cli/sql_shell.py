@@ -32,7 +32,7 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
     from lakelet.inspection.statements import run_statement
 
     write_note("Statements end with ';'. SHOW TABLES; and DESCRIBE name; tell what is there; exit or Ctrl-D leaves.")
-    with _editing(root):
+    with _line_editing(root):
         for statement in statements(input):
             try:
                 with shown_phases(sys.stderr, "Running the query"):
@@ -57,7 +57,7 @@ def statements(read: Callable[[str], str]) -> Iterator[str]:
             sys.stderr.write("\n")
             begun = ""
             continue
-        if not begun and _leaves(line):
+        if not begun and _is_exit_word(line):
             return
         begun = f"{begun}\n{line}" if begun else line.strip() and line
         if ";" not in line:
@@ -66,17 +66,17 @@ def statements(read: Callable[[str], str]) -> Iterator[str]:
 
         found, begun = split(begun)
         for statement in found:
-            if _leaves(statement):
+            if _is_exit_word(statement):
                 return
             yield statement
 
 
-def _leaves(text: str) -> bool:
+def _is_exit_word(text: str) -> bool:
     return text.strip().rstrip(";").lower() in _ENDS
 
 
 @contextmanager
-def _editing(root: AnyPath) -> Iterator[None]:
+def _line_editing(root: AnyPath) -> Iterator[None]:
     """History of this user and completion while the shell is open; nothing of both where Python lacks readline."""
     try:
         import readline
@@ -119,12 +119,12 @@ class Completion:
     def words(self, begin: str) -> list[str]:
         """All of them, tables and columns in their own case, keywords in the case that the word has."""
         if self._names is None:
-            self._names = self._known()
+            self._names = self._known_names()
         names = [name for name in self._names if name.lower().startswith(begin.lower())]
         keywords = [word.lower() if begin.islower() else word for word in _WORDS if begin and word.lower().startswith(begin.lower())]
         return list(dict.fromkeys([*names, *keywords]))
 
-    def _known(self) -> list[str]:
+    def _known_names(self) -> list[str]:
         from lakelet.inspection.inspector import list_tables
         from lakelet.storage.eventlog.views import EVENT_LOG, NAMES
 

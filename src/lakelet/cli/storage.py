@@ -77,25 +77,28 @@ def show(
     as_json = as_json or form == "json"
     tables = list_tables(root, private=every)[:limit]
     if as_json:
-        _write(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
+        _write_line(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
         return
     if not tables:
         write_note(f"Nothing is stored in {root} yet.")
         return
-    rows = [(printable(t.name), kind_text(t.kind), _number(t.rows), _number(t.version), f"{len(t.columns)}", _remark(t)) for t in tables]
+    rows = [
+        (printable(t.name), kind_text(t.kind), _number_text(t.rows), _number_text(t.version), f"{len(t.columns)}", _table_remark(t))
+        for t in tables
+    ]
     for line in aligned(rows, header=("dataset", "kind", "rows", "version", "columns", ""), right=(2, 3, 4)):
-        _write(line)
+        _write_line(line)
     write_note(f"Views of the event log: {', '.join(NAMES)}.")
 
 
-def _remark(table: Any) -> str:
+def _table_remark(table: Any) -> str:
     ended = "no longer kept" if table.quarantine_of else "no longer defined"
     words = [f"quarantine of {printable(table.quarantine_of)}"] if table.quarantine_of else []
     words += [word for word, said in (("private", table.private), (ended, not table.active)) if said]
     return ", ".join(words)
 
 
-def _number(value: int | None) -> str:
+def _number_text(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
@@ -151,7 +154,7 @@ def events(
         where, found = str(root), read_events(root, update=update, every=every, event_type=event_type)
     if as_json:
         for event in found:
-            _write(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+            _write_line(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
         return
     if not found:
         write_note(f"No events in {where}.")
@@ -170,5 +173,5 @@ def storage_root(given: str | None) -> AnyPath:
     return root
 
 
-def _write(text: str) -> None:
+def _write_line(text: str) -> None:
     sys.stdout.write(text + "\n")

@@ -55,13 +55,18 @@ def summary(
     `needs_spark`: why an update with nothing to do starts Spark, of the result. The outcome comes last, next to the prompt.
     """
     short = shortener(update.all_datasets)
-    lines = [*_table(update, short, width), *_broken_rules(update, short), *_checks(update, short), *_warnings(update, short)]
-    lines += [*_errors(update, errors), Line(""), *_head(update, state, elapsed, needs_spark)]
-    lines += _next(following or _commands(update, state, namespace or Namespace(), storage))
+    lines = [
+        *_dataset_lines(update, short, width),
+        *_broken_rules(update, short),
+        *_check_lines(update, short),
+        *_warning_lines(update, short),
+    ]
+    lines += [*_error_lines(update, errors), Line(""), *_outcome_lines(update, state, elapsed, needs_spark)]
+    lines += _next_line(following or _next_commands(update, state, namespace or Namespace(), storage))
     return lines[1:] if lines[0] == Line("") else lines
 
 
-def _head(update: UpdateRun, state: UpdateState, elapsed: float | None, needs_spark: str) -> Iterator[Line]:
+def _outcome_lines(update: UpdateRun, state: UpdateState, elapsed: float | None, needs_spark: str) -> Iterator[Line]:
     style = {UpdateState.COMPLETED: "good", UpdateState.FAILED: "bad"}.get(state, "warning")
     of = f" of {update.pipeline}" if update.pipeline else ""
     whole = f", {seconds_text(elapsed)} with start-up" if elapsed is not None else ""
@@ -86,28 +91,32 @@ def _layers(update: UpdateRun) -> Mapping[str, str]:
     return layers({name: files.get(name) for name in update.all_datasets}, {d.name: d.sources for d in defined})
 
 
-def _table(update: UpdateRun, short: Callable[[str], str], width: int | None) -> Iterator[Line]:
+def _dataset_lines(update: UpdateRun, short: Callable[[str], str], width: int | None) -> Iterator[Line]:
     """Lines of the datasets that ran and of the gold layer, by layer; of many, the failed ones and those with most rows."""
     layer, datasets = _layers(update), update.all_datasets
     worked = [name for name, d in datasets.items() if d.state not in _QUIET]
     if not worked:
         return
     gold = [name for name, d in datasets.items() if layer[name] == LAYERS[-1] and d.state is not FlowState.QUEUED]
-    wanted = {name for names in (worked, gold) for name in sorted(names, key=lambda name: _importance(datasets[name]))[:SHOWN_DATASETS]}
+    wanted = {
+        name for names in (worked, gold) for name in sorted(names, key=lambda name: _importance_of_dataset(datasets[name]))[:SHOWN_DATASETS]
+    }
     shown = [name for name in datasets if name in wanted]
     shown.sort(key=lambda name: LAYERS.index(layer[name]))
     first = 0 if len(set(layer.values())) > 1 else 1  # the column of layers is left out where there is only one
     rows = [(layer[name], short(name), *cells(datasets[name]))[first:] for name in shown]
     header = _HEADER[first:]
     yield Line("")
-    for number, line in enumerate(aligned(_fitted(rows, header, width), header=header, right=range(3 - first, 7 - first), indent="  ")):
+    for number, line in enumerate(
+        aligned(_rows_fitted_to_width(rows, header, width), header=header, right=range(3 - first, 7 - first), indent="  ")
+    ):
         yield Line(line, "heading" if number == 0 else _ROW_STYLES.get(datasets[shown[number - 1]].state, ""))
     left = sum(name not in wanted for name in worked)
     if left:
         yield Line(f"  and {counted(left, 'more dataset')}", "quiet")
 
 
-def _fitted(rows: list[tuple[str, ...]], header: tuple[str, ...], width: int | None) -> list[tuple[str, ...]]:
+def _rows_fitted_to_width(rows: list[tuple[str, ...]], header: tuple[str, ...], width: int | None) -> list[tuple[str, ...]]:
     """Return the rows, names cut where a line would be wider than the terminal."""
     if width is None:
         return rows
@@ -117,7 +126,7 @@ def _fitted(rows: list[tuple[str, ...]], header: tuple[str, ...], width: int | N
     return [(*row[:at], cut(row[at], room), *row[at + 1 :]) for row in rows]
 
 
-def _importance(dataset: DatasetRun) -> tuple[int, int]:
+def _importance_of_dataset(dataset: DatasetRun) -> tuple[int, int]:
     grave = 0 if dataset.state is FlowState.FAILED else 1 if dataset.state in (FlowState.SKIPPED, FlowState.STOPPED) else 2
     return grave, -dataset.total("rows")
 
@@ -159,7 +168,7 @@ def _rule_lines(title: str, broken: Sequence[RuleCount], short: Callable[[str], 
         yield Line(f"  and {counted(len(broken) - SHOWN_RULES, 'more rule')}", "quiet")
 
 
-def _checks(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Line]:
+def _check_lines(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Line]:
     """Number of table checks that passed, and a line for each failed one, critical ones first."""
     if not update.checks:
         return
@@ -184,7 +193,7 @@ def _check_facts(check: TableCheck) -> str:
     return "; ".join(text for text in (check.note, check.observed) if text)
 
 
-def _warnings(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Line]:
+def _warning_lines(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Line]:
     found = list(warning_texts(update, short))
     if not found:
         return
@@ -204,7 +213,7 @@ def warning_texts(update: UpdateRun, short: Callable[[str], str]) -> Iterator[st
             yield f"{short(name)}: left out {counted(dataset.total('late'), 'row')} that came later than the watermark allows"
     for change in update.schema_changes:
         columns = [f"{name} {kind}".strip() for name, kind in change.added or change.widened]
-        brought = f", first seen in {_file(change.file)}" if change.file else ""
+        brought = f", first seen in {_without_scheme(change.file)}" if change.file else ""
         word = "widened type of" if not change.added else "new column" if len(columns) == 1 else "new columns"
         yield f"{short(change.dataset)}: {word} {listed(columns, 6)}{brought}"
     yield from (warning.text for warning in update.warnings if not warning.counted)
@@ -214,7 +223,7 @@ def _unread_texts(dataset: DatasetRun) -> Iterator[str]:
     """What is said of records of sources that did not fit the schema: kept, left out, or read in part."""
     place = next((run.unread_place for run in dataset.runs if run.unread_place), RecordPlace(""))
     line = f", {place.unit} {place.line}" if place.line else ""  # 0: the file as a whole
-    first = f" (first: {_file(place.file)}{line})" if place.file else ""
+    first = f" (first: {_without_scheme(place.file)}{line})" if place.file else ""
     left_out, rescued = dataset.total("left_out"), dataset.total("rescued")
     corrupt = dataset.total("corrupt") - left_out
     facts = [counted(corrupt, f"broken {place.unit}")] if corrupt else []
@@ -233,11 +242,11 @@ def _unread_texts(dataset: DatasetRun) -> Iterator[str]:
         yield f"{what} with bytes that are not of the encoding{f': {reason}' if reason else first}"
 
 
-def _file(path: str) -> str:
+def _without_scheme(path: str) -> str:
     return path.removeprefix("file://").removeprefix("file:")
 
 
-def _errors(update: UpdateRun, errors: Sequence[LakeletError]) -> Iterator[Line]:
+def _error_lines(update: UpdateRun, errors: Sequence[LakeletError]) -> Iterator[Line]:
     """Lines of the errors of the result and of the flows that failed, each text once."""
     of_flows = [run.failure.text for run in update.runs if run.failure is not None and run.failure.code]
     unique = list(dict.fromkeys(["\n".join(error.lines()) for error in errors] + of_flows))
@@ -259,11 +268,11 @@ def program() -> str:
     return str(typed) if typed.name == "lakelet" and not shutil.which("lakelet") else "lakelet"
 
 
-def _next(commands: Sequence[str]) -> Iterator[Line]:
+def _next_line(commands: Sequence[str]) -> Iterator[Line]:
     yield Line("Next: " + "  ·  ".join(commands), "quiet")
 
 
-def _commands(update: UpdateRun, state: UpdateState, namespace: Namespace, storage: str | None) -> list[str]:
+def _next_commands(update: UpdateRun, state: UpdateState, namespace: Namespace, storage: str | None) -> list[str]:
     option = f" --storage {shlex.quote(storage)}" if storage else ""
     commands = []
     lakelet = program()

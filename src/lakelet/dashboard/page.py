@@ -38,13 +38,13 @@ def assets() -> dict[str, bytes]:
 
 def script(name: str, document: Document) -> bytes:
     """A document as a script: `lakelet("<name>", {…});`. What could end a script element or a line of one is escaped."""
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_unknown)
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_refuse_unknown_value)
     for character, escape in (("<", "\\u003c"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
         text = text.replace(character, escape)
     return f"lakelet({json.dumps(name)},{text});\n".encode("utf-8", "backslashreplace")
 
 
-def _unknown(value: Any) -> Any:
+def _refuse_unknown_value(value: Any) -> Any:
     raise TypeError(f"a document holds {type(value).__name__}")
 
 
@@ -68,7 +68,7 @@ def write_folder(site: Site, folder: Path) -> None:
     """
     refuse_foreign(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _clear(folder)
+    _remove_old_files(folder)
     new, old = (folder.with_name(f".{folder.name}.{word}-{os.getpid()}") for word in ("new", "old"))
     try:
         (new / "data").mkdir(parents=True)
@@ -89,7 +89,7 @@ def write_folder(site: Site, folder: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _clear(folder: Path) -> None:
+def _remove_old_files(folder: Path) -> None:
     """Remove what processes that died have left beside the folder; an old page that has no new one goes back to its place."""
     for left in folder.parent.glob(f".{folder.name}.*-*"):
         word, _, process = left.name.removeprefix(f".{folder.name}.").partition("-")

@@ -73,10 +73,10 @@ class StoredTables:
         """The facts of those of `names` that are stored tables."""
         storage = Storage(self._root)  # a new one: it reads its registry once
         registry = storage.registry()
-        found = {name: self._facts(name, storage, registry) for name in names}
+        found = {name: self._table_facts(name, storage, registry) for name in names}
         return {name: facts for name, facts in found.items() if facts is not None}
 
-    def _facts(self, name: str, storage: Storage, registry: Registry) -> TableFacts | None:
+    def _table_facts(self, name: str, storage: Storage, registry: Registry) -> TableFacts | None:
         table = _stored_table(storage, registry.datasets.get(name.lower()))
         if table is None:
             return None
@@ -95,11 +95,11 @@ class StoredTables:
         held, quarantine = None, None
         if beside is not None and REASONS in [f.name for f in beside.schema().fields]:
             held = _held_count(beside)
-            quarantine = self._sample(beside, f'ORDER BY "{RELEASED}" IS NULL DESC, "{WHEN}" DESC')
-        facts = _row_count(table), table.version(), sum(sizes), len(sizes), columns, _table_versions(table), self._sample(table, "")
+            quarantine = self._sample_rows(beside, f'ORDER BY "{RELEASED}" IS NULL DESC, "{WHEN}" DESC')
+        facts = _row_count(table), table.version(), sum(sizes), len(sizes), columns, _table_versions(table), self._sample_rows(table, "")
         return TableFacts(name, *facts, quarantine, held)
 
-    def _sample(self, table: Any, order: str) -> Sample:
+    def _sample_rows(self, table: Any, order: str) -> Sample:
         import pyarrow as pa
         from deltalake.exceptions import DeltaError
 

@@ -51,26 +51,26 @@ class EventRows:
         Nothing while the log does not exist or has not changed. Raises EVENT_LOG_FAILED for a damaged log.
         """
         with coded(self._path):
-            stamp = _stamp(self._path)
+            stamp = _log_change_time(self._path)
             if stamp is not None and stamp == self._stamp:
                 return
             table = open_log(self._path)
             if table is None or table.version() == self._version:
                 return
             self._stamp, self._version = stamp, table.version()
-            for row in query_rows(table, f"SELECT {ROW_COLUMNS} FROM t WHERE {self._condition(table)}"):
+            for row in query_rows(table, f"SELECT {ROW_COLUMNS} FROM t WHERE {self._row_condition(table)}"):
                 self._newest = max(self._newest or row["timestamp"], row["timestamp"])
                 yield row_of(row)
 
-    def _condition(self, table: Any) -> str:
+    def _row_condition(self, table: Any) -> str:
         used = f"event_type NOT IN {_UNUSED}"
         if self._newest is not None:
             return f'{used} AND "timestamp" >= {_timestamp_literal(self._newest - _OVERLAP)}'
-        conditions = [used, f"(event_type NOT IN {_DEFINITIONS} OR origin['update_id'] IN {_in(_defining(table))})"]
+        conditions = [used, f"(event_type NOT IN {_DEFINITIONS} OR origin['update_id'] IN {_in_list(_updates_with_definitions(table))})"]
         newest = _newest_updates(table, self._updates)
         if self._known:
-            conditions.append(f"(origin['update_id'] IS NULL OR origin['update_id'] NOT IN {_in(list(self._known))})")
-        return " AND ".join([*conditions, *([f"origin['update_id'] IN {_in(newest)}"] if newest else [])])
+            conditions.append(f"(origin['update_id'] IS NULL OR origin['update_id'] NOT IN {_in_list(list(self._known))})")
+        return " AND ".join([*conditions, *([f"origin['update_id'] IN {_in_list(newest)}"] if newest else [])])
 
 
 def log_id(storage: AnyPath) -> str | None:
@@ -81,7 +81,7 @@ def log_id(storage: AnyPath) -> str | None:
         return None if table is None else str(table.metadata().id)
 
 
-def _stamp(path: AnyPath) -> int | None:
+def _log_change_time(path: AnyPath) -> int | None:
     """When something was last written to a log of this machine; cheaper than to open the table."""
     try:
         return (path / "_delta_log").stat().st_mtime_ns if isinstance(path, Path) else None
@@ -89,7 +89,7 @@ def _stamp(path: AnyPath) -> int | None:
         return None
 
 
-def _defining(table: Any) -> list[str]:
+def _updates_with_definitions(table: Any) -> list[str]:
     """The two newest updates of each pipeline that defined datasets."""
     found: dict[str, list[str]] = {}
     sql = f"""SELECT origin['pipeline_id'] AS pipeline, origin['update_id'] AS id, min("timestamp") AS at FROM t
@@ -106,7 +106,7 @@ def _newest_updates(table: Any, updates: int) -> list[str]:
     return ids[:updates] if len(ids) > updates else []
 
 
-def _in(texts: list[str]) -> str:
+def _in_list(texts: list[str]) -> str:
     return f"({', '.join(map(sql_literal, texts)) or 'NULL'})"
 
 

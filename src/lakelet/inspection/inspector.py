@@ -64,10 +64,10 @@ def list_tables(storage: AnyPath, *, private: bool = False) -> list[TableInfo]:
     """All stored datasets by name, private ones only on demand. Row counts come from the tables' logs, no data is read."""
     registry = Storage(storage).registry()
     chosen = [d for d in registry.datasets.values() if private or not d.private]
-    return [_info(storage, dataset) for dataset in sorted(chosen, key=lambda d: d.name)]
+    return [_table_info(storage, dataset) for dataset in sorted(chosen, key=lambda d: d.name)]
 
 
-def _info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
+def _table_info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
     path = path_of(storage, dataset)
     rows = version = None
     columns: tuple[Mapping[str, str], ...] = ()
@@ -76,12 +76,12 @@ def _info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
         version = table.version()
         fields = json.loads(table.schema().to_json())["fields"]
         columns = tuple({"name": f["name"], "type": spark_type_text(f["type"])} for f in fields)
-        rows = _count(table)
+        rows = _row_count(table)
     shown = path.as_uri() if dataset.path else ""
     return TableInfo(dataset.name, dataset.kind, shown, rows, version, columns, dataset.private, dataset.active, dataset.quarantine_of)
 
 
-def _count(table: Any) -> int | None:
+def _row_count(table: Any) -> int | None:
     """Rows of a table from the statistics in its log; counted where they are missing or do not know of deletions."""
     files = table.get_add_actions(flatten=True)
     counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
@@ -125,7 +125,7 @@ class TableRows:
     more: bool = False
 
 
-def _rows(reader: Batches, limit: int | None = None, total: int | None = None) -> TableRows:
+def _table_rows(reader: Batches, limit: int | None = None, total: int | None = None) -> TableRows:
     names = tuple(reader.schema.names)
     types = tuple(map(field_type_text, reader.schema))
     return TableRows(names, islice((row for batch in reader for row in json_rows(batch)), limit), types, total, reader)
@@ -167,8 +167,8 @@ def read_rows(
             raise unwritten(dataset.name)
         selected = selection.query(".".join(quoted(part) for part in split_name(dataset.name)))
         return run_sql(storage, selected, limit=limit, note=note)
-    total = _count(table) if table is not None and limit is not None else None
-    return _rows(_reader(path_of(storage, dataset), dataset, limit, note), limit, total)
+    total = _row_count(table) if table is not None and limit is not None else None
+    return _table_rows(_reader(path_of(storage, dataset), dataset, limit, note), limit, total)
 
 
 def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> Batches:
@@ -192,7 +192,7 @@ def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note
         with suppress(DeltaError, pa.ArrowInvalid):
             found = query(table, "SELECT * FROM t" if limit is None else f"SELECT * FROM t LIMIT {limit}")
             first = list(found) if limit is not None else list(islice(found, 1))  # here, so that Spark reads what delta-rs cannot
-            return Batches(found.schema, chain(first, _rest(found, dataset.name)))
+            return Batches(found.schema, chain(first, _checked_batches(found, dataset.name)))
         if _is_plain(table):  # texts that are not UTF-8
             files = _files(table, path)
             return all_of(readable(files.to_table() if limit is None else files.head(limit)))
@@ -209,7 +209,7 @@ def all_of(table: pa.Table) -> Batches:
     return Batches(table.schema, table.to_batches())
 
 
-def _rest(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+def _checked_batches(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
     """The batches, with an error that says what to do. Raises QUERY_FAILED for a text that is not UTF-8."""
     import pyarrow as pa
 
@@ -287,7 +287,7 @@ def first_rows(table: pa.Table, limit: int | None) -> TableRows:
 def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> TableRows:
     """The rows of an answer, which has one more than `limit` if there are more."""
     shown = table if limit is None else table.slice(0, limit)
-    return replace(_rows(all_of(shown), None, total), more=total is None)
+    return replace(_table_rows(all_of(shown), None, total), more=total is None)
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, no
 
     Raises UNKNOWN_TABLE for a dataset that is not stored or has no quarantine.
     """
-    dataset, quarantine = _both(storage, name)
+    dataset, quarantine = _dataset_and_quarantine(storage, name)
     counted, held, released = Counter[str](), 0, 0
     for row in read_rows(storage, quarantine.name, note=note).rows:
         if row["_released_by"] is not None:
@@ -320,18 +320,18 @@ def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, no
         counted.update(row["_broken_rules"] or ())
     found = read_rows(storage, quarantine.name, note=note)
     columns = tuple(name for name in found.columns if name != "_released_by")
-    shown = TableRows(columns, islice(_held(found.rows), limit), total=held)
+    shown = TableRows(columns, islice(_held_rows(found.rows), limit), total=held)
     broken = tuple(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
     return HeldRows(dataset, quarantine.name, held, released, broken, shown)
 
 
-def _held(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _held_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for row in rows:
         if row.pop("_released_by") is None:
             yield row
 
 
-def _both(storage: AnyPath, name: str) -> tuple[str, StoredDataset]:
+def _dataset_and_quarantine(storage: AnyPath, name: str) -> tuple[str, StoredDataset]:
     """Full name of a dataset, and its quarantine."""
     registry = Storage(storage).registry()
     found = find_dataset(registry, name)

@@ -34,7 +34,7 @@ def find_dataset(registry: Registry, name: str) -> StoredDataset:
     except ValueError as problem:
         raise LakeletError("UNKNOWN_TABLE", str(problem)) from None
     found = find_stored(registry, resolved)
-    elsewhere = [] if found is not None else _ending(registry, split_name(name))
+    elsewhere = [] if found is not None else _datasets_ending_so(registry, split_name(name))
     if len(elsewhere) > 1:
         what, todo = f"several schemas have a table {name}", "Write the whole name of the one that is meant."
         raise LakeletError("UNKNOWN_TABLE", what, why="\n".join(sorted(one.name for one in elsewhere)), todo=todo)
@@ -43,7 +43,7 @@ def find_dataset(registry: Registry, name: str) -> StoredDataset:
     return found or elsewhere[0]
 
 
-def _ending(registry: Registry, parts: Sequence[str]) -> list[StoredDataset]:
+def _datasets_ending_so(registry: Registry, parts: Sequence[str]) -> list[StoredDataset]:
     """The datasets with a table whose names end with these parts."""
     wanted = [part.lower() for part in parts]
     return [d for d in registry.datasets.values() if d.path and [p.lower() for p in split_name(d.name)][-len(wanted) :] == wanted]

@@ -42,7 +42,7 @@ class Lease:
         if isinstance(self.system, Path):
             with writing(mine):
                 self.system.mkdir(parents=True, exist_ok=True)
-        write_atomically(mine, _lease_text(update_id, _place(self.system)))
+        write_atomically(mine, _lease_text(update_id, _folder_identity(self.system)))
         try:
             self._wait_until_alone(mine)
             reached("lease.acquired")
@@ -67,23 +67,23 @@ class Lease:
         deadline = time.monotonic() + _GIVE_UP_SECONDS
         while others := [lease for lease in self._leases() if lease["update_id"] != me["update_id"]]:
             if time.monotonic() > deadline or any(_precedence(other) < _precedence(me) for other in others):
-                raise self._busy(others[0])
+                raise self._busy_error(others[0])
             time.sleep(0.05)
         for file in self._lease_files():
-            if file != mine and _holder(file, self.system) is None:
+            if file != mine and _lease_holder(file, self.system) is None:
                 file.unlink(missing_ok=True)
 
     def refuse_if_busy(self) -> None:
         """Raises LAKELET_STORAGE_BUSY if a living process holds a lease; reads only."""
         for holder in self._leases():
-            raise self._busy(holder)
+            raise self._busy_error(holder)
 
     def _leases(self) -> list[Mapping[str, Any]]:
         """The leases of living processes."""
-        found = [_holder(file, self.system) for file in self._lease_files()]
+        found = [_lease_holder(file, self.system) for file in self._lease_files()]
         return [holder for holder in found if holder is not None]
 
-    def _busy(self, holder: Mapping[str, Any]) -> LakeletError:
+    def _busy_error(self, holder: Mapping[str, Any]) -> LakeletError:
         process, since = f"process {holder['pid']} on {holder['host']}", f"{holder['since'][:19]} UTC"
         file, id = self.system / f"lease-{holder['update_id']}.json", holder["update_id"]
         maintained = id.startswith(MAINTENANCE)
@@ -95,7 +95,7 @@ class Lease:
         )
 
 
-def _place(folder: AnyPath) -> str:
+def _folder_identity(folder: AnyPath) -> str:
     """Text that a folder of this machine keeps if it or one above it is renamed, and that a copy does not have; empty on a store."""
     if not isinstance(folder, Path):
         return ""
@@ -126,21 +126,21 @@ _ended: set[str] = set()
 """Ids of updates of this process that have ended and whose leases could not be removed."""
 
 
-def _holder(lease: AnyPath, system: AnyPath) -> Mapping[str, Any] | None:
+def _lease_holder(lease: AnyPath, system: AnyPath) -> Mapping[str, Any] | None:
     """Return the holder of a lease; None if there is none, or it holds nothing.
 
     It holds nothing if it is not a lease, if its update or process has ended, or if the folder was copied while it was held.
     """
     try:
         holder = json.loads(lease.read_text())
-        return holder if holder["update_id"] not in _ended and _alive(holder) and not _is_copy(holder, system) else None
+        return holder if holder["update_id"] not in _ended and _is_alive(holder) and not _is_copy(holder, system) else None
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
 
 
 def _is_copy(holder: Mapping[str, Any], system: AnyPath) -> bool:
     """Whether a process of this host took the lease in another folder."""
-    here = _place(system)
+    here = _folder_identity(system)
     return bool(holder["host"] == socket.gethostname() and holder.get("place", here) != here)
 
 
@@ -148,7 +148,7 @@ def _precedence(lease: Mapping[str, Any]) -> tuple[str, str]:
     return lease["since"], lease["update_id"]
 
 
-def _alive(holder: Mapping[str, Any]) -> bool:
+def _is_alive(holder: Mapping[str, Any]) -> bool:
     """Whether the holder of a lease may still run. A process of another host cannot be checked, so it counts as alive."""
     if holder["host"] != socket.gethostname():
         return True

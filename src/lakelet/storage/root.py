@@ -142,7 +142,7 @@ class Registry:
 
         Unknown keys of a known format are Lakelet's error and raise TypeError.
         """
-        data = _parsed(text, source)
+        data = _parsed_registry(text, source)
         if data["format"] != FORMAT:
             raise unknown_format(source, data["format"], FORMAT)
         last = data["last_update"]
@@ -197,20 +197,22 @@ class Storage:
         return any_path(path) if scheme is not None or path.startswith("/") else self.root / path
 
     def checkpoint(self, target: TableName, flow: str, epoch: str) -> AnyPath:
-        return self.root / "checkpoints" / _folder(target) / _segment(flow) / epoch
+        return self.root / "checkpoints" / _table_folder(target) / _folder_segment(flow) / epoch
 
     def flow_folders(self, target: TableName) -> tuple[AnyPath, AnyPath]:
         """Return the folder with all checkpoints of a table's flows, and the one with the states of their sources."""
-        return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
+        return self.root / "checkpoints" / _table_folder(target), self.root / "autoloader" / _table_folder(target)
 
     def source_state(self, target: TableName, flow: str, number: int) -> AnyPath:
         """Folder with the state of source `number` of a flow since its last reset."""
-        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / str(number)
+        return self.root / "autoloader" / _table_folder(target) / _folder_segment(flow) / self.reset_id(target.key, flow) / str(number)
 
     def json_schema(self, target: TableName, flow: str, key: str) -> AnyPath:
         """Folder with the schema log of a flow's `from_json` of that `schemaLocationKey`, since its last reset (JC-1)."""
-        name = f"{_segment(key)[:80]}-{crc32(key.encode()):08x}"
-        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / JSON_SCHEMAS / name
+        name = f"{_folder_segment(key)[:80]}-{crc32(key.encode()):08x}"
+        return (
+            self.root / "autoloader" / _table_folder(target) / _folder_segment(flow) / self.reset_id(target.key, flow) / JSON_SCHEMAS / name
+        )
 
     def reset_id(self, target: str, flow: str) -> str:
         """Return what a reset of a flow into `target` (key) changes: the reset epoch, then `r` and the resets of its checkpoint, if any."""
@@ -223,14 +225,14 @@ class Storage:
     def registry(self) -> Registry:
         """What is stored; an empty registry where nothing was stored yet."""
         with self._lock:
-            return self._load()
+            return self._load_registry()
 
     def reload(self) -> Registry:
         with self._lock:
             self._registry = None
-            return self._load()
+            return self._load_registry()
 
-    def _load(self) -> Registry:
+    def _load_registry(self) -> Registry:
         if self._registry is None:
             try:
                 self._registry = _read_registry(self.registry_file)
@@ -253,21 +255,21 @@ class Storage:
     def save(self, registry: Registry) -> None:
         """Replace the stored registry."""
         with self._lock:
-            self._store(registry)
+            self._store_registry(registry)
 
     def remember(self, dataset: StoredDataset) -> None:
         """Store one dataset's entry."""
         with self._lock:
-            registry = self._load()
-            self._store(replace(registry, datasets={**registry.datasets, dataset.name.lower(): dataset}))
+            registry = self._load_registry()
+            self._store_registry(replace(registry, datasets={**registry.datasets, dataset.name.lower(): dataset}))
 
     def note_flow(self, flow: StoredFlow) -> None:
         """Keep one flow's entry for the next `save` or `remember`: losing it costs a look at a few log files, nothing else."""
         with self._lock:
-            registry = self._load()
+            registry = self._load_registry()
             self._registry = replace(registry, flows={**registry.flows, flow.key: flow})
 
-    def _store(self, registry: Registry) -> None:
+    def _store_registry(self, registry: Registry) -> None:
         write_atomically(self.registry_file, registry.to_json(), keep=self.recovered is None)
         self._registry, self.recovered = registry, None
         reached("registry.written")
@@ -328,7 +330,7 @@ def _read_registry(file: AnyPath) -> Registry:
     return Registry.from_json(text, source=str(file))
 
 
-def _parsed(text: str, source: str) -> dict[str, Any]:
+def _parsed_registry(text: str, source: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except ValueError:
@@ -358,13 +360,13 @@ def _epoch_of(table: AnyPath) -> int:
 
 
 def new_table_path(name: TableName) -> str:
-    return f"tables/{_folder(name)}"
+    return f"tables/{_table_folder(name)}"
 
 
-def _folder(name: TableName) -> str:
-    return "/".join(_segment(part) for part in (name.catalog, name.schema, name.name))
+def _table_folder(name: TableName) -> str:
+    return "/".join(_folder_segment(part) for part in (name.catalog, name.schema, name.name))
 
 
-def _segment(text: str) -> str:
+def _folder_segment(text: str) -> str:
     """One folder name; lower case, because names do not differ by case but folders may."""
     return quote(text.lower(), safe=" -_.@+=,") if text not in (".", "..") else quote(text, safe="").replace(".", "%2E")

@@ -100,16 +100,16 @@ class Project:
         knows as its parameter `landing`. Records are dictionaries, as JSON lines or, for `.csv`, below a header; texts are lines as they
         are, bytes the content as it is. Files are younger in the order in which they arrive.
         """
-        file = self._place(path)
+        file = self._landing_place(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         beside = file.with_name(f".{file.name}.part")
-        beside.write_bytes(_content(file.suffix, records))
+        beside.write_bytes(_file_content(file.suffix, records))
         self.arrived += 1
         os.utime(beside, (_FIRST_ARRIVAL + self.arrived,) * 2)
         beside.replace(file)
         return file
 
-    def _place(self, path: str) -> Path:
+    def _landing_place(self, path: str) -> Path:
         if "://" not in path and not path.startswith(("/", "dbfs:")):
             return self.landing / path
         folder, _, name = path.rpartition("/")
@@ -183,7 +183,7 @@ class Project:
         from deltalake import DeltaTable, QueryBuilder
         from deltalake.exceptions import DeltaError
 
-        path = self._path(name)
+        path = self._table_path(name)
         try:
             return pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t").read_all())
         except (DeltaError, AttributeError, pa.ArrowException):  # a feature that only Spark reads
@@ -199,7 +199,7 @@ class Project:
                 "USAGE", f"{name} has no column {unknown[0]!r}", nearest=near, todo=f"It has {', '.join(table.column_names)}."
             )
         found = rows_of(table.select(list(columns)) if columns else table)
-        rows = Rows(sorted(found, key=lambda row: [_order(value) for value in row.values()]))
+        rows = Rows(sorted(found, key=lambda row: [_sort_key(value) for value in row.values()]))
         rows.name = name
         return rows
 
@@ -234,7 +234,7 @@ class Project:
     def _namespace(self) -> Namespace:
         return self.config.namespace
 
-    def _path(self, name: str) -> str:
+    def _table_path(self, name: str) -> str:
         key, known = self._namespace.resolve(name).key, self.storage.registry().datasets
         if key not in known:
             short = {full.rsplit(".", 1)[-1]: full for full in known}
@@ -252,7 +252,7 @@ def explained(rows: Rows, other: Sequence[Row]) -> list[str]:
     return [f"{rows.name}: the same rows in another order", "p.rows sorts them by their values, column by column, NULL first"]
 
 
-def _content(suffix: str, records: Sequence[Row | str | bytes]) -> bytes:
+def _file_content(suffix: str, records: Sequence[Row | str | bytes]) -> bytes:
     """The file's bytes: dictionaries as CSV with a header or as JSON lines, texts as lines, bytes as they are."""
     header = list(dict.fromkeys(name for record in records if isinstance(record, Mapping) for name in record)) if suffix == ".csv" else []
     lines = [_csv_line(header)] if header else []
@@ -274,7 +274,7 @@ def _csv_line(cells: Iterable[Any]) -> bytes:
     return out.getvalue().encode()
 
 
-def _order(value: Any) -> tuple[bool, str, Any]:
+def _sort_key(value: Any) -> tuple[bool, str, Any]:
     """Sorts NULL first, values of one type by themselves, others by their text."""
     kind = "number" if isinstance(value, int | float) else type(value).__name__
     return (value is not None, kind, repr(canonical(value)) if isinstance(value, Mapping | list) else (value if value is not None else 0))
@@ -293,7 +293,7 @@ def write_checksum(table: Path) -> None:
     commits = sorted(log.glob("*.json"))
     found: dict[str, Any] = {}
     sizes = []
-    for kind, action in _actions(commits):
+    for kind, action in _log_actions(commits):
         if kind not in _APPENDING:
             return
         if kind == "add":
@@ -314,7 +314,7 @@ def write_checksum(table: Path) -> None:
     beside.replace(commits[-1].with_suffix(".crc"))
 
 
-def _actions(commits: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _log_actions(commits: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     for commit in commits:
         for line in commit.read_text(encoding="utf-8").splitlines():
             yield from json.loads(line).items()

@@ -94,8 +94,8 @@ class _Flow:
             attempts=self.failed_attempts + (self.status is not FlowState.FAILED) or 1,
             last_rows_at=self.written_at,
             reason=self.reason,
-            rules=_sums(self.rules),
-            unwritten_rules=_sums(self.unwritten_rules),
+            rules=_summed_counts(self.rules),
+            unwritten_rules=_summed_counts(self.unwritten_rules),
             failure=self.failure if self.status is FlowState.FAILED else None,
             backlog=Backlog(**self.backlog) if self.backlog else None,
             to_sink=self.to_sink,
@@ -106,7 +106,7 @@ class _Flow:
         )
 
 
-def _sums(counts: Sequence[RuleCount]) -> tuple[RuleCount, ...]:
+def _summed_counts(counts: Sequence[RuleCount]) -> tuple[RuleCount, ...]:
     return tuple(count for _, count in sorted(summed(counts).items())) if counts else ()
 
 
@@ -145,8 +145,8 @@ class UpdateFold:
         self.last = timestamp if self.last is None else max(timestamp, self.last)
         handler = _HANDLERS.get(row["event_type"])
         if handler is not None:
-            handler(self, row, _body(row), timestamp)
-        self._warn(row, timestamp)
+            handler(self, row, _event_body(row), timestamp)
+        self._take_warning(row, timestamp)
         return True
 
     def flow(self, row: Row, body: Row) -> _Flow:
@@ -159,7 +159,7 @@ class UpdateFold:
 
     def flow_run(self, row: Row) -> FlowRun:
         """What the flow of an event did so far."""
-        return self.flow(row, _body(row)).value()
+        return self.flow(row, _event_body(row)).value()
 
     def datasets(self) -> list[str]:
         """The names of the datasets that events were about."""
@@ -174,12 +174,12 @@ class UpdateFold:
         """Whether several warnings have this text."""
         return sum(warning.text == message for _, warning in self.warnings.values()) > 1
 
-    def _warn(self, row: Row, timestamp: int) -> None:
+    def _take_warning(self, row: Row, timestamp: int) -> None:
         kind = row["event_type"]
         if kind in _COUNTED or (row.get("level") == Level.WARN and kind not in _SHOWN_AS_VALUES):
-            skipped = kind == EventType.FLOW_PROGRESS and _body(row).get("status") == FlowState.SKIPPED
+            skipped = kind == EventType.FLOW_PROGRESS and _event_body(row).get("status") == FlowState.SKIPPED
             warning = UpdateWarning(str(row.get("message") or ""), counted=skipped or kind in _COUNTED)
-            self.warnings[row["id"]] = (_sequence(row), timestamp), warning
+            self.warnings[row["id"]] = (_sequence_number(row), timestamp), warning
 
     def value(self, number: int = 0) -> UpdateRun:
         """What the update did so far. `number`: its place in the log."""
@@ -289,14 +289,14 @@ def timestamp_of(text: str) -> int:
     return (datetime.fromisoformat(text.replace("Z", "+00:00")) - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _body(row: Row) -> Row:
+def _event_body(row: Row) -> Row:
     details = row.get("details") or {}
     if isinstance(details, str):
         details = json.loads(details)
     return details.get(row["event_type"]) or {}
 
 
-def _sequence(row: Row) -> int:
+def _sequence_number(row: Row) -> int:
     found = row.get("sequence") or 0
     return int(found if not isinstance(found, Mapping) else (found.get("data_plane_id") or {}).get("seq_no") or 0)
 
@@ -309,7 +309,7 @@ def _flow_key(origin: Row, body: Row) -> tuple[str, str]:
     return str(target or "?"), str(origin.get("flow_name") or body.get("flow_name") or target or "?")
 
 
-def _failure(row: Row) -> Failure | None:
+def _failure_of_event(row: Row) -> Failure | None:
     """The error of an event in the words of the terminal: its outermost exception."""
     exceptions = (row.get("error") or {}).get("exceptions") or ()
     if not exceptions:
@@ -326,17 +326,17 @@ def _on_create(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
 
 
 def _on_update_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
-    key = (_sequence(row), timestamp)
+    key = (_sequence_number(row), timestamp)
     if key >= update.newest and body.get("state") in UpdateState.__members__:
         update.newest, update.state = key, UpdateState(body["state"])
-        update.failure = _failure(row)
+        update.failure = _failure_of_event(row)
         update.ended = timestamp
 
 
 def _on_flow_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
     if row["origin"].get("flow_name") == NO_FLOW:
         return
-    flow, key = update.flow(row, body), (_sequence(row), timestamp)
+    flow, key = update.flow(row, body), (_sequence_number(row), timestamp)
     flow.first = min(key, flow.first)
     status = FlowState(body["status"]) if body.get("status") in FlowState.__members__ else FlowState.RUNNING
     if status is FlowState.QUEUED:
@@ -350,22 +350,22 @@ def _on_flow_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -
     if key >= flow.newest:
         flow.newest, flow.status = key, status
         if status is FlowState.FAILED:
-            flow.failure = _failure(row) or Failure("", str(row.get("message") or ""))
-    reason = _reason(str(row.get("message") or ""))
+            flow.failure = _failure_of_event(row) or Failure("", str(row.get("message") or ""))
+    reason = _reason_in_message(str(row.get("message") or ""))
     if reason and key >= flow.explained:
         flow.explained, flow.reason = key, reason
     if body.get("metrics") or body.get("data_quality"):
-        _measure(flow, body, timestamp)
+        _add_measurements(flow, body, timestamp)
         _on_backlog(flow, body.get("metrics") or {}, key)
 
 
-def _reason(message: str) -> str:
+def _reason_in_message(message: str) -> str:
     """What stands behind the state in a flow's message, without its last full stop."""
     found = _BECAUSE.match(message)
     return message[found.end() :].rstrip(".") if found else ""
 
 
-def _measure(flow: _Flow, body: Row, timestamp: int) -> None:
+def _add_measurements(flow: _Flow, body: Row, timestamp: int) -> None:
     metrics, quality = body.get("metrics") or {}, body.get("data_quality") or {}
     for name, key in (("written", "num_output_rows"), ("upserted", "num_upserted_rows"), ("deleted", "num_deleted_rows")):
         flow.add(name, metrics.get(key))
@@ -381,13 +381,13 @@ def _measure(flow: _Flow, body: Row, timestamp: int) -> None:
 
 def _on_backlog(flow: _Flow, metrics: Row, key: tuple[int, int]) -> None:
     for name in ("files", "bytes", "records"):
-        _largest(flow, name, metrics.get(f"backlog_{name}"))
+        _keep_largest(flow, name, metrics.get(f"backlog_{name}"))
     if metrics.get("backlog_files") is not None and key >= flow.backlog_read:
         flow.backlog_read = key
         flow.backlog |= {f"left_{name}": int(metrics[f"backlog_{name}"]) for name in ("files", "bytes") if f"backlog_{name}" in metrics}
 
 
-def _largest(flow: _Flow, name: str, number: Any) -> None:
+def _keep_largest(flow: _Flow, name: str, number: Any) -> None:
     if number is not None:
         flow.backlog[name] = max(int(number), flow.backlog.get(name, 0))
 
@@ -396,8 +396,8 @@ def _on_operation(update: UpdateFold, row: Row, body: Row, timestamp: int) -> No
     details = body.get("auto_loader_details")
     if details:
         flow = update.flow(row, body)
-        _largest(flow, "new", details.get("num_files_new"))
-        _largest(flow, "listed", details.get("num_files_listed"))
+        _keep_largest(flow, "new", details.get("num_files_new"))
+        _keep_largest(flow, "listed", details.get("num_files_listed"))
 
 
 def _on_stream_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
@@ -405,23 +405,23 @@ def _on_stream_progress(update: UpdateFold, row: Row, body: Row, timestamp: int)
     progress = json.loads(body.get("progress_json") or "{}")
     for source in (source.get("metrics") or {} for source in progress.get("sources") or ()):
         for ours, theirs in (("files", "numFilesOutstanding"), ("bytes", "numBytesOutstanding")):
-            _largest(update.flow(row, body), ours, source.get(theirs))
+            _keep_largest(update.flow(row, body), ours, source.get(theirs))
 
 
 def _on_schema_change(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
-    added, widened = (tuple(_column(c) for c in body.get(key) or ()) for key in ("added", "widened"))
+    added, widened = (tuple(_column_and_type(c) for c in body.get(key) or ()) for key in ("added", "widened"))
     dataset, _ = _flow_key(row["origin"], body)
     flow = str(body.get("flow_name") or row["origin"].get("flow_name") or "")
     change = SchemaChange(timestamp, dataset, flow, str(body.get("source") or ""), added, widened, body.get("first_file"))
-    update.changes[row["id"]] = (_sequence(row), timestamp), change
+    update.changes[row["id"]] = (_sequence_number(row), timestamp), change
 
 
-def _column(column: Any) -> tuple[str, str]:
+def _column_and_type(column: Any) -> tuple[str, str]:
     return (str(column.get("name")), str(column.get("type") or "")) if isinstance(column, Mapping) else (str(column), "")
 
 
 def _on_source_records(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
-    flow, key = update.flow(row, body), (_sequence(row), timestamp)
+    flow, key = update.flow(row, body), (_sequence_number(row), timestamp)
     for name in _UNREAD:
         flow.add(name, body.get(name))
     if body.get("first_file") and (flow.unread_place is None or key < flow.unread_place[0]):
@@ -445,7 +445,7 @@ def _on_table_check(update: UpdateFold, row: Row, body: Row, timestamp: int) -> 
     about = (str(body.get("name")), str(body.get("severity") or ""), None if success is None else bool(success))
     shown = (text("observed"), text("expected"), str(body.get("message") or row.get("message") or ""))
     check = TableCheck(timestamp, dataset, *about, None if version is None else int(version), *shown, note=text("message"))
-    update.checks[row["id"]] = (_sequence(row), timestamp), check
+    update.checks[row["id"]] = (_sequence_number(row), timestamp), check
 
 
 def _on_definition(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:

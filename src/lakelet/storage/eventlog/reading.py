@@ -74,7 +74,7 @@ def known_ids(path: AnyPath, event_type: EventType, ids: Collection[str]) -> fro
     if not ids:
         return frozenset()
     listed = ", ".join(f"'{uuid.UUID(one)}'" for one in sorted(ids))
-    return frozenset(row["id"] for row in _rows(path, "id", f"event_type = '{event_type}' AND id IN ({listed})"))
+    return frozenset(row["id"] for row in _log_rows(path, "id", f"event_type = '{event_type}' AND id IN ({listed})"))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def logged(path: AnyPath, update_id: str) -> Logged:
     progress, failed = EventType.UPDATE_PROGRESS, f"event_type = '{EventType.FLOW_PROGRESS}' AND level = '{Level.ERROR}'"
     columns = f"""id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = '{progress}' THEN details END AS state,
         CASE WHEN {failed} THEN origin['flow_name'] END AS failed"""
-    rows = _rows(path, columns, f"origin['update_id'] = '{uuid.UUID(update_id)}'")
+    rows = _log_rows(path, columns, f"origin['update_id'] = '{uuid.UUID(update_id)}'")
     states = {json.loads(row["state"])[progress]["state"] for row in rows if row["state"]}
     ended = any(state in UpdateState.ends() for state in states)
     flows = frozenset(row["failed"] for row in rows if row["failed"])
@@ -108,12 +108,12 @@ def progress_of(path: AnyPath, update_id: str) -> UpdateRun:
 
     fold = UpdateFold(update_id)
     types = ", ".join(f"'{one}'" for one in (EventType.FLOW_PROGRESS, EventType.UPDATE_PROGRESS))
-    for row in _rows(path, ROW_COLUMNS, f"origin['update_id'] = '{uuid.UUID(update_id)}' AND event_type IN ({types})"):
+    for row in _log_rows(path, ROW_COLUMNS, f"origin['update_id'] = '{uuid.UUID(update_id)}' AND event_type IN ({types})"):
         fold.take(row_of(row))
     return fold.value()
 
 
-def _rows(path: AnyPath, columns: str, where: str) -> list[dict[str, Any]]:
+def _log_rows(path: AnyPath, columns: str, where: str) -> list[dict[str, Any]]:
     """Rows of the log at `path`, none where there is none. Raises EVENT_LOG_FAILED for a damaged log."""
     with coded(path):
         table = open_or_none(path)
@@ -127,10 +127,10 @@ def read_events(storage: AnyPath, *, update: str | None = None, every: bool = Fa
     EVENT_LOG_FAILED if the log is damaged.
     """
     with coded(Storage(storage).events):
-        return _events(storage, update, every, event_type)
+        return _selected_events(storage, update, every, event_type)
 
 
-def _events(storage: AnyPath, update: str | None, every: bool, event_type: str | None) -> list[dict[str, Any]]:
+def _selected_events(storage: AnyPath, update: str | None, every: bool, event_type: str | None) -> list[dict[str, Any]]:
     table = open_log(Storage(storage).events)
     if table is None:
         return []
@@ -141,18 +141,18 @@ def _events(storage: AnyPath, update: str | None, every: bool, event_type: str |
     rows = list(query_rows(table, f"SELECT * FROM t{where}"))
     began: dict[str, int] = {}
     for row in rows:
-        update_id, moment = _group(row), row["sequence"]["control_plane_seq_no"]
+        update_id, moment = _update_or_maintenance(row), row["sequence"]["control_plane_seq_no"]
         began[update_id] = min(moment, began.get(update_id, moment))
-    rows.sort(key=lambda row: (began[_group(row)], _group(row), _number(row)))
+    rows.sort(key=lambda row: (began[_update_or_maintenance(row)], _update_or_maintenance(row), _event_number(row)))
     return [_event_json(row) for row in rows]
 
 
-def _group(row: Mapping[str, Any]) -> str:
+def _update_or_maintenance(row: Mapping[str, Any]) -> str:
     """The update that an event belongs to, or the maintenance."""
     return str(row["origin"]["update_id"] or row["origin"].get("maintenance_id"))
 
 
-def _number(row: Mapping[str, Any]) -> int:
+def _event_number(row: Mapping[str, Any]) -> int:
     return int(row["sequence"]["data_plane_id"]["seq_no"])
 
 
@@ -169,7 +169,7 @@ def _update_id(table: Any, prefix: str | None) -> str:
 def _event_json(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": row["id"],
-        "sequence": _number(row),
+        "sequence": _event_number(row),
         "timestamp": row["timestamp"].isoformat().replace("+00:00", "Z"),
         "event_type": row["event_type"],
         "level": row["level"],

@@ -46,7 +46,7 @@ def append(path: AnyPath, table: pa.Table) -> None:
         added = _data_file(path, table, change=True)
         try:
             version = newest(path) + 1
-            while not _commit(log, version, [*(_made(table.schema) if version == 0 else ()), {"add": added}], "WRITE"):
+            while not _commit_version(log, version, [*(_first_actions(table.schema) if version == 0 else ()), {"add": added}], "WRITE"):
                 version += 1
         except BaseException:  # also Ctrl-C: no data file is left without its commit
             (path / added["path"]).unlink(missing_ok=True)
@@ -93,7 +93,7 @@ def compact(path: AnyPath) -> bool:
         removed = [
             {"remove": {"path": f["path"], "deletionTimestamp": moment, "dataChange": False, "size": f["size_bytes"]}} for f in small
         ]
-        if not _commit(path / "_delta_log", version + 1, [*removed, {"add": added}], "OPTIMIZE"):
+        if not _commit_version(path / "_delta_log", version + 1, [*removed, {"add": added}], "OPTIMIZE"):
             (path / added["path"]).unlink(missing_ok=True)
             return False
         reached("events.compaction_committed")
@@ -149,7 +149,7 @@ def _data_file(path: Path, table: pa.Table, *, change: bool) -> dict[str, Any]:
     return {"path": name, "partitionValues": {}, "size": size, "modificationTime": moment, "dataChange": change, "stats": statistics}
 
 
-def _made(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
+def _first_actions(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
     """The first actions of a table."""
     from deltalake import Schema
 
@@ -164,7 +164,7 @@ def _made(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
     return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": described}]
 
 
-def _commit(log: Path, version: int, actions: Sequence[Mapping[str, Any]], operation: str) -> bool:
+def _commit_version(log: Path, version: int, actions: Sequence[Mapping[str, Any]], operation: str) -> bool:
     """Make one version; False if it is there already."""
     about = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": operation, "engineInfo": "lakelet"}}
     text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in (*actions, about))

@@ -122,19 +122,19 @@ class EventWriter:
         self._thread.join()
         if self._failure is not None:
             raise self._failure
-        _compact(self._path)
+        _compact_log(self._path)
 
     def _write_forever(self) -> None:
         try:
             ended = False
             while not ended:
-                batch, ended = self._collect()
+                batch, ended = self._collect_batch()
                 if batch:
                     append(self._path, batch)
         except BaseException as failure:  # delta-rs panics, too; raised again in the thread that closes the writer
             self._failure = log_failure(failure, self._path)
 
-    def _collect(self) -> tuple[list[Event], bool]:
+    def _collect_batch(self) -> tuple[list[Event], bool]:
         """Wait for one event, then take what comes within the interval; the end mark ends the wait."""
         batch: list[Event] = []
         deadline: float | None = None
@@ -166,7 +166,7 @@ def append(path: AnyPath, events: Sequence[Event]) -> None:
         reached("events.flushed")
 
 
-def _compact(path: AnyPath) -> None:
+def _compact_log(path: AnyPath) -> None:
     """Compact the log where it has many small files. A full disk or a store that is away does no harm: all is in the log."""
     from deltalake.exceptions import DeltaError
 
