@@ -27,7 +27,7 @@ from figures import quartiles
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from lakelet.dashboard.site_files import write_folder
+from lakelet.dashboard.page import write_folder
 
 logs: Any = import_module("tests.event_logs")  # tests are not checked for types
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.names import TableName
-from lakelet.dashboard.documents import Site
-from lakelet.dashboard.source_text import SourceTexts
+from lakelet.dashboard.documents import Site, SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts, TableVersion
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import writer

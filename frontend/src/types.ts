@@ -180,6 +180,8 @@ export interface UpdatePage extends Summary {
   full_refresh: string[];
   runs: FlowRuns;
   rules: [Ref, string, number, number][];
+  /** Of rules: failed rows of batches that a fail rule stopped before they were written. */
+  unwritten: [Ref, string, number][];
   failures: FlowFailure[];
   error: { code: string; text: string } | null;
   schema: SchemaChange[];

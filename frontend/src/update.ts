@@ -2,7 +2,7 @@
 
 import { load } from "./data";
 import { empty, folded, h, section } from "./dom";
-import { between, bytes, counted, duration, exactly, when } from "./format";
+import { between, bytes, counted, duration, exactly, number, when } from "./format";
 import { datasetLink, link, toUpdate } from "./links";
 import { checkTable } from "./quality";
 import { badge, flowsText, mark, rate } from "./states";
@@ -85,6 +85,12 @@ function rules(overview: Overview, u: UpdatePage): HTMLElement | null {
   const sorted = [...u.rules].sort((a, b) => worst(a) - worst(b));
   const broken = sorted.filter(([, , , failed]) => failed);
   const held = sorted.filter(([, , , failed]) => !failed);
+  const unwritten = new Map(u.unwritten.map(([d, rule, failed]) => [`${d} ${rule}`, failed]));
+  const brokenCell = (d: Ref, rule: string, failed: number) => {
+    const lost = unwritten.get(`${d} ${rule}`);
+    if (!lost) return numberCell(failed);
+    return numberCell(h("span", {}, number(failed), h("small", {}, `${number(lost)} in a batch that was not written`)));
+  };
   const drawn = (found: typeof sorted) =>
     table(
       "Rules",
@@ -95,7 +101,7 @@ function rules(overview: Overview, u: UpdatePage): HTMLElement | null {
           {},
           rowHead(h("span.two", {}, datasetLink(overview, d, "rules"), h("code.rule", {}, rule))),
           rateCell(rate(passed, failed)),
-          numberCell(failed),
+          brokenCell(d, rule, failed),
           numberCell(passed + failed),
         ),
       ),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lakelet.language.loader import Loaded
     from lakelet.quality.definitions import TableCheck
     from lakelet.spark.names.catalog import Catalog
-    from lakelet.storage.eventlog.reporter import Write
+    from lakelet.storage.eventlog.events import Write
     from lakelet.storage.eventlog.writer import Listener
     from lakelet.update.idle.recording_begun import Recording
     from lakelet.update.opened import LoadedPipeline, OpenedPipeline
@@ -142,9 +142,10 @@ class Pipeline:
         last = storage.registry().last_update
         if last is None:
             return {}
-        from lakelet.storage.eventlog.outcomes import mark_of, outcomes
+        from lakelet.storage.eventlog.reading import progress_of
 
-        return {key: Standing(str(state).lower(), mark_of(state)) for key, state in outcomes(storage.events, last.id).states.items()}
+        datasets = progress_of(storage.events, last.id).all_datasets
+        return {name.lower(): Standing(str(d.state).lower(), d.state.mark) for name, d in datasets.items()}
 
     @contextmanager
     def opened(self) -> Iterator[OpenedPipeline]:
@@ -161,7 +162,7 @@ class Pipeline:
             return replace(found, unchecked=opened.analysis.unchecked)
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
-        """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
+        """Run one update, and others after it as long as it fails and may be tried again. `listeners` get every event as it happens,
         in order, from one thread at a time.
 
         `new_process`: the process runs this update and nothing else, like that of a command. Then an update that certainly has no work to
@@ -273,7 +274,7 @@ class Pipeline:
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.outside import Outside, OutsideTables, StoredTables
         from lakelet.spark.patches.update import UpdateContext, patched
-        from lakelet.storage.eventlog.reporter import Reporter
+        from lakelet.storage.eventlog.events import Reporter
         from lakelet.update.opened import LoadedPipeline
 
         give_offered()
@@ -364,14 +365,15 @@ def _about_parameters(config: PipelineConfig, remarks: Sequence[str]) -> list[No
 
 def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
     """Keys of the tables that the last update did not finish, and of those below them; all but the finished ones if its process ended."""
-    from lakelet.storage.eventlog.outcomes import outcomes
+    from lakelet.storage.eventlog.reading import progress_of
 
     last = storage.registry().last_update
     if last is None:
         return frozenset()
-    found = outcomes(storage.events, last.id)
-    unknown = frozenset() if found.ended else graph.by_key.keys() - found.statuses.keys()
-    return below_failed(graph, not_done=found.not_done | unknown, excluded=found.excluded)
+    found = progress_of(storage.events, last.id)
+    known, unfinished, excluded = ({name.lower() for name in names} for names in (found.all_datasets, found.unfinished, found.excluded))
+    unknown = frozenset() if found.state.has_ended else graph.by_key.keys() - known
+    return below_failed(graph, not_done=frozenset(unfinished | unknown), excluded=frozenset(excluded))
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelet.dashboard.page import Page as PageOfStorage
+from lakelet.dashboard.page import write_folder
 from lakelet.dashboard.server import Dashboard
-from lakelet.dashboard.site_files import write_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -221,7 +221,7 @@ def test_axe_finds_nothing(shop_page, part, theme) -> None:
 
 
 def test_axe_finds_nothing_in_the_list_the_search_and_an_empty_page(shop_page, opened, tmp_path) -> None:
-    from lakelet.dashboard.site_files import write_folder
+    from lakelet.dashboard.page import write_folder
 
     page = shop_page(bypass_csp=True)
     page.click("[data-key=shape-list]")

@@ -18,7 +18,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import redacted
-from lakelet.cli.failures import guarded
+from lakelet.cli.main import guarded
 from lakelet.deploy.connection import Client, RequestTimeouts, UnansweredRequest, connect
 
 TOKEN = "dapi5ecret5ecret5ecret5ecret5ecret12"

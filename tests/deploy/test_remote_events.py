@@ -62,10 +62,11 @@ def test_the_console_counts_a_hosted_update_as_a_local_one() -> None:
         event = event_of(one)
         if event is not None:
             shown(event)
-    tally = shown.tally
-    assert (tally.pipeline, tally.update_id, tally.state) == ("sales", "u1", UpdateState.COMPLETED)
-    assert (tally.rows, tally.dropped, tally.rules) == (8, 2, {("orders", "valid_id"): RuleCount("valid_id", "orders", 8, 2)})
-    assert tally.datasets["orders"].state is FlowState.COMPLETED
+    update = shown.update.value()
+    assert (update.pipeline, update.id, update.state) == ("sales", "u1", UpdateState.COMPLETED)
+    assert (update.total("rows"), update.total("dropped")) == (8, 2)
+    assert update.counts_by_rule == {("orders", "valid_id"): RuleCount("valid_id", "orders", 8, 2)}
+    assert update.all_datasets["orders"].state is FlowState.COMPLETED
     assert "COMPLETED  orders  8 rows, 2 dropped, 2 violations" in out.getvalue()
 
 
@@ -122,7 +123,7 @@ def test_unknown_states_and_missing_bodies_break_nothing() -> None:
         event = event_of(one)
         assert event is not None
         shown(event)
-    assert shown.tally.datasets["orders"].state is FlowState.RUNNING
+    assert shown.update.value().all_datasets["orders"].state is FlowState.RUNNING
 
 
 def failed(message: str, class_name: str = "org.apache.spark.sql.AnalysisException") -> dict[str, Any]:

@@ -1,28 +1,36 @@
-"""deploy, rollback, destroy: from the project to a workspace and back. Nothing of the SDK is imported before a workspace is opened."""
+"""deploy, rollback, destroy: from the project to a workspace and back; a deployment's plan as text, Markdown or JSON.
+
+Nothing of the SDK is imported before a workspace is opened.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
-from lakelet.base.text import counted, seconds_text
+from lakelet.base.redaction import redacted
+from lakelet.base.text import aligned, counted, printable, seconds_text
 from lakelet.cli import options as o
-from lakelet.cli import plans
-from lakelet.cli.console import shown_phases, write_lines
-from lakelet.cli.summary import Line, program
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines, write_note
+from lakelet.cli.summary import program
 from lakelet.config.project_sources import project_above
 
 if TYPE_CHECKING:
     from lakelet.deploy.connection import Client
     from lakelet.deploy.deployment import Options, Prepared
     from lakelet.deploy.desired import User
+    from lakelet.deploy.plan import DeploymentPlan, PlanLine
+
 
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be done and do nothing; exit code 4 if there is something.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="The plan as text for a comment of a pull request.")]
@@ -70,33 +78,35 @@ def deploy(
     from lakelet.deploy.workspace_objects import workspace_lookup
 
     begun = time.monotonic()
-    options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
+    options, root = _deployment_options(force, force_lock, with_data, markdown, as_json), _project_root()
     variables = o.pairs(var, "--var")
-    client, user = _connected(root, target)
+    client, user = _connected_target(root, target)
     lookup = workspace_lookup(client.sdk)
     desired = desired_state(root, target, user, environ=os.environ, cwd=Path.cwd(), variables=variables, lookup=lookup)
-    _note(f"Comparing {counted(len(desired.resources), 'resource')} and {counted(len(desired.files), 'file')} with {client.host}")
+    write_note(f"Comparing {counted(len(desired.resources), 'resource')} and {counted(len(desired.files), 'file')} with {client.host}")
     for text, where in desired.remarks:
         write_lines([Line(f"{where}: {text}", "warning")], sys.stderr)
     prepared = deployment.prepare(client, desired, options)
     if not prepared.plan.empty and not no_validate:
-        _validate(target, [resource.key.name for resource in desired.resources if resource.key.kind == "pipelines"])
+        _validate_pipelines(target, [resource.key.name for resource in desired.resources if resource.key.kind == "pipelines"])
     title = f"Plan for {desired.bundle}, target {desired.target}"
     if plan:
-        _show(prepared, title, markdown=markdown, as_json=as_json)
+        _show_plan(prepared, title, markdown=markdown, as_json=as_json)
         refuse_conflicts(prepared.plan)
         raise typer.Exit(int(ExitCode.COMPLETED if prepared.plan.empty else ExitCode.CHANGES))
     refuse_conflicts(prepared.plan)
     if not as_json:
-        _show(prepared, title, markdown=markdown, as_json=False)
-    done = deployment.deploy(client, prepared, user, options, notice=_note)
+        _show_plan(prepared, title, markdown=markdown, as_json=False)
+    done = deployment.deploy(client, prepared, user, options, notice=write_note)
     if as_json:
-        _show(done, title, markdown=False, as_json=True)
+        _show_plan(done, title, markdown=False, as_json=True)
     if done.plan.empty:
-        _note("Nothing was written.")
+        write_note("Nothing was written.")
         return
-    _good(f"Deployed {desired.bundle} to {desired.target} as number {done.state.serial} in {seconds_text(time.monotonic() - begun)}")
-    _note(f"Next: {program()} run --remote -t {desired.target} · {program()} rollback -t {desired.target}")
+    _write_success(
+        f"Deployed {desired.bundle} to {desired.target} as number {done.state.serial} in {seconds_text(time.monotonic() - begun)}"
+    )
+    write_note(f"Next: {program()} run --remote -t {desired.target} · {program()} rollback -t {desired.target}")
 
 
 def rollback(
@@ -114,21 +124,21 @@ def rollback(
     from lakelet.deploy.deployment import prepare_rollback, roll_back
     from lakelet.deploy.plan import refuse_conflicts
 
-    options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
-    client, user = _connected(root, target)
+    options, root = _deployment_options(force, force_lock, with_data, markdown, as_json), _project_root()
+    client, user = _connected_target(root, target)
     place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
     back = prepare_rollback(client, place.workspace, options, to)
     title = f"Rollback of {place.bundle}, target {place.target}, to deployment {back.earlier.serial}"
-    _show(back.prepared, title, markdown=markdown, as_json=as_json)
+    _show_plan(back.prepared, title, markdown=markdown, as_json=as_json)
     refuse_conflicts(back.prepared.plan)
     if plan:
         raise typer.Exit(int(ExitCode.COMPLETED if back.prepared.plan.empty else ExitCode.CHANGES))
-    done = roll_back(client, back, user, options, notice=_note)
+    done = roll_back(client, back, user, options, notice=write_note)
     if done.plan.empty:
-        _note("Nothing was written.")
+        write_note("Nothing was written.")
         return
     earlier = f"deployment {back.earlier.serial} of {back.earlier.deployed_at}"
-    _good(f"{place.bundle}, target {place.target}, is as {earlier} again; this is number {done.state.serial}")
+    _write_success(f"{place.bundle}, target {place.target}, is as {earlier} again; this is number {done.state.serial}")
 
 
 def destroy(
@@ -139,20 +149,20 @@ def destroy(
     from lakelet.deploy.deployment import destroy as take_away
     from lakelet.deploy.deployment import prepare_destroy
 
-    options, root = _options(False, force_lock, with_data, False, as_json), _root()
-    client, user = _connected(root, target)
+    options, root = _deployment_options(False, force_lock, with_data, False, as_json), _project_root()
+    client, user = _connected_target(root, target)
     place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
     prepared = prepare_destroy(client, place.workspace, options)
-    _show(prepared, f"Destroy {place.bundle}, target {place.target}, in {client.host}", markdown=False, as_json=as_json)
+    _show_plan(prepared, f"Destroy {place.bundle}, target {place.target}, in {client.host}", markdown=False, as_json=as_json)
     _explain_data(prepared)
     if not yes:
-        _confirm(place.target)
-    left = take_away(client, prepared, user, options, notice=_note)
+        _confirm_target(place.target)
+    left = take_away(client, prepared, user, options, notice=write_note)
     kept = ", ".join(str(key) for key in sorted(left.resources))
-    _good(f"{place.bundle}, target {place.target}, is taken away" + (f"; still there: {kept}" if kept else ""))
+    _write_success(f"{place.bundle}, target {place.target}, is taken away" + (f"; still there: {kept}" if kept else ""))
 
 
-def _options(force: bool, force_lock: bool, with_data: Sequence[str] | None, markdown: bool, as_json: bool) -> Options:
+def _deployment_options(force: bool, force_lock: bool, with_data: Sequence[str] | None, markdown: bool, as_json: bool) -> Options:
     from lakelet.deploy.deployment import Options
 
     if markdown and as_json:
@@ -160,27 +170,27 @@ def _options(force: bool, force_lock: bool, with_data: Sequence[str] | None, mar
     return Options(force, force_lock, o.names(with_data))
 
 
-def _root() -> Path:
+def _project_root() -> Path:
     return project_above(Path.cwd()) or Path.cwd()
 
 
-def _connected(root: Path, target: str | None) -> tuple[Client, User]:
+def _connected_target(root: Path, target: str | None) -> tuple[Client, User]:
     from lakelet.deploy.bundle import workspace_of
     from lakelet.deploy.connection import connect
 
     said = workspace_of(root, target, environ=os.environ, cwd=Path.cwd())
-    _note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")
-    client = connect(said.pop("host", None), said.pop("profile", None), said, environ=os.environ, notice=_note)
+    write_note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")
+    client = connect(said.pop("host", None), said.pop("profile", None), said, environ=os.environ, notice=write_note)
     return client, client.user()
 
 
-def _validate(target: str | None, pipelines: Sequence[str]) -> None:
+def _validate_pipelines(target: str | None, pipelines: Sequence[str]) -> None:
     """Analyse the pipelines on this machine: graph, rules, SQL. What it lacks data for is a warning."""
-    from lakelet.cli.updates import configured, stdout_for_data
+    from lakelet.cli.run import configured, stdout_for_data
     from lakelet.pipeline import Pipeline
 
     for key in pipelines:
-        _note(f"Validating the pipeline {key} on this machine (--no-validate leaves it out)")
+        write_note(f"Validating the pipeline {key} on this machine (--no-validate leaves it out)")
         asked = o.CommonOptions(source=[key] if len(pipelines) > 1 else None, target=target, as_json=True)
         try:
             with stdout_for_data(asked), shown_phases(sys.stderr):
@@ -193,22 +203,22 @@ def _validate(target: str | None, pipelines: Sequence[str]) -> None:
             write_lines(lines, sys.stderr)
 
 
-def _show(prepared: Prepared, title: str, *, markdown: bool, as_json: bool) -> None:
+def _show_plan(prepared: Prepared, title: str, *, markdown: bool, as_json: bool) -> None:
     """The plan on stdout, its title and totals on stderr."""
     plan = prepared.plan
     if as_json:
-        sys.stdout.write(plans.as_json(plan.changes))
+        sys.stdout.write(plan_json(plan.changes))
     elif markdown:
-        sys.stdout.write(plans.as_markdown(plan.changes, title, plan))
+        sys.stdout.write(plan_markdown(plan.changes, title, plan))
     else:
         write_lines([Line(title, "heading")], sys.stderr)
         if plan.changes:
-            write_lines(plans.as_lines(plan.changes), sys.stdout)
-        write_lines([Line(plans.totals(plan))], sys.stderr)
+            write_lines(plan_lines(plan.changes), sys.stdout)
+        write_lines([Line(plan_totals(plan))], sys.stderr)
     sys.stdout.flush()
     pending = prepared.state.pending
     if pending:
-        _note(f"A {pending.operation} of {pending.user} that began {pending.since} did not end: this one goes on from there.")
+        write_note(f"A {pending.operation} of {pending.user} that began {pending.since} did not end: this one goes on from there.")
 
 
 def _explain_data(prepared: Prepared) -> None:
@@ -218,20 +228,109 @@ def _explain_data(prepared: Prepared) -> None:
         write_lines([Line(text, "warning")], sys.stderr)
 
 
-def _confirm(target: str) -> None:
+def _confirm_target(target: str) -> None:
     if not sys.stdin.isatty():
         todo = "Look at the list above, then: lakelet destroy --yes"
         raise LakeletError("USAGE", "destroy asks before it deletes, and there is no terminal to ask on", todo=todo)
     sys.stderr.write(f"Type the name of the target ({target}) to delete this: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != target:
-        _note("Nothing was deleted.")
+        write_note("Nothing was deleted.")
         raise typer.Exit(int(ExitCode.FAILED))
 
 
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)
-
-
-def _good(text: str) -> None:
+def _write_success(text: str) -> None:
     write_lines([Line(text, "good")], sys.stderr)
+
+
+_COLOURS = {
+    "create": "good",
+    "upload": "good",
+    "delete": "bad",
+    "remove file": "bad",
+    "conflict": "bad",
+    "drift": "warning",
+    "keep": "quiet",
+}
+_MANY = 20
+_LONGEST = 60
+_COMMENT = 60_000  # a comment of a pull request takes 65,536 characters
+_HEADER = ("action", "resource", "field", "before", "after")
+
+
+def plan_json(changes: Iterable[PlanLine]) -> str:
+    """All changes as an array of objects."""
+    rows = [{name: _plain_value(getattr(change, name)) for name in _HEADER} for change in changes]
+    return redacted(json.dumps(rows, indent=2, ensure_ascii=False)) + "\n"
+
+
+def plan_lines(changes: Sequence[PlanLine]) -> list[Line]:
+    """The changes as an aligned table. What is made is one line each; of many files the first ones are named."""
+    rows = _plan_rows(changes)
+    texts = aligned([tuple(printable(cell) for cell in cells) for _, *cells in rows], header=_HEADER)
+    styles = ["heading", *(_COLOURS.get(action, "") for action, *_ in rows)]
+    return [Line(redacted(text), style) for text, style in zip(texts, styles, strict=True)]
+
+
+def plan_markdown(changes: Sequence[PlanLine], title: str, plan: DeploymentPlan) -> str:
+    """The changes as text for a comment of a pull request."""
+    parts = [f"### {_markdown_cell(title)}", "", f"**{plan_totals(plan)}**", ""]
+    rows = _plan_rows(changes)
+    if rows:
+        parts += [f"| {' | '.join(_HEADER)} |", "|---|---|---|---|---|"]
+    size = sum(map(len, parts))
+    for number, (_, *cells) in enumerate(rows):
+        line = "| " + " | ".join(_markdown_cell(cell) for cell in cells) + " |"
+        size += len(line) + 1
+        if size > _COMMENT:
+            parts += ["", f"… and {counted(len(rows) - number, 'more line')}: `lakelet deploy --plan`"]
+            break
+        parts.append(line)
+    return redacted("\n".join(parts)) + "\n"
+
+
+def plan_totals(plan: DeploymentPlan) -> str:
+    """What a plan does, in one line: `1 to create, 2 to change, 3 files to upload`."""
+    changed = {change.resource for change in plan.changes if change.action in ("change", "permission", "publish")}
+    made = {str(key) for key in plan.creates}
+    drift = sum(change.action == "drift" for change in plan.changes)
+    counts = [
+        (len(made), f"{len(made)} to create"),
+        (len(changed - made), f"{len(changed - made)} to change"),
+        (len(plan.deletes), f"{len(plan.deletes)} to delete"),
+        (len(plan.uploads), f"{counted(len(plan.uploads), 'file')} to upload"),
+        (len(plan.removals), f"{counted(len(plan.removals), 'file')} to remove"),
+    ]
+    text = ", ".join(words for number, words in counts if number)
+    if not text:
+        text = "Nothing to do" if plan.empty else "An earlier deployment to finish"
+    return text + (f"; {counted(drift, 'setting')} changed in the workspace and kept" if drift else "")
+
+
+def _plan_rows(changes: Sequence[PlanLine]) -> list[tuple[str, str, str, str, str, str]]:
+    """Rows of text; the action first, once more as it is shown."""
+    rows = []
+    created = {change.resource for change in changes if change.action == "create"}
+    shown = [one for one in changes if not (one.resource in created and (one.field is not None or one.action == "publish"))]
+    for action, group in groupby(shown, key=lambda change: str(change.action)):
+        items = list(group)
+        few = items if action not in ("upload", "remove file") or len(items) <= _MANY else items[: _MANY - 1]
+        rows += [(action, action, one.resource, one.field or "", _short_value(one.before), _short_value(one.after)) for one in few]
+        if len(few) < len(items):
+            rows.append((action, action, f"… and {len(items) - len(few):,} more files", "", "", ""))
+    return rows
+
+
+def _short_value(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _markdown_cell(text: str) -> str:
+    return printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+
+
+def _plain_value(value: Any) -> Any:
+    return str(value) if isinstance(value, str) else value

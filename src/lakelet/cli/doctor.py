@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from lakelet.base.errors import ExitCode
-from lakelet.cli.console import write_lines
-from lakelet.cli.summary import Line
+from lakelet.cli.lines import Line, write_lines
 
 
 def register(app: typer.Typer) -> None:

@@ -13,8 +13,9 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, write_lines
-from lakelet.cli.summary import Line, program
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines
+from lakelet.cli.summary import program
 
 
 def register(app: typer.Typer) -> None:

@@ -1,22 +1,18 @@
-"""Lines of text about an update: their styles, how they are written, and the line of one event."""
+"""Lines of text and data on the terminal: their styles, and how they are written."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from lakelet.base.errors import LakeletError
-from lakelet.base.text import counted, printable, seconds_text
-from lakelet.cli.tally import Tally, flow_state
-from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
+from lakelet.base.errors import DefinitionErrors, LakeletError
+from lakelet.base.redaction import redacted
+from lakelet.base.text import counted, printable
 
 _COLOURS = {"good": "32", "warning": "33", "bad": "31", "heading": "1", "quiet": "2"}
-_SHOWN_UPDATE_STATES = frozenset({UpdateState.RESETTING, UpdateState.RUNNING, UpdateState.STOPPING})
-_ENDED_STYLES = {FlowState.COMPLETED: "", FlowState.FAILED: "bad", FlowState.SKIPPED: "warning", FlowState.STOPPED: "warning"}
-"""The states in which a dataset gets a line; idle and excluded ones only count in the summary."""
 
 
 @dataclass(frozen=True)
@@ -25,39 +21,6 @@ class Line:
 
     text: str
     style: str = ""
-
-
-def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Line | None:
-    """Return the line about an event that `tally` has counted; None for most events. States of the update are headings."""
-    if event.event_type is EventType.UPDATE_PROGRESS and event.level is not Level.WARN:
-        return Line(f"update {tally.update_id[:6]} {tally.state}", "heading") if tally.state in _SHOWN_UPDATE_STATES else None
-    status = flow_state(event) if event.event_type is EventType.FLOW_PROGRESS else None
-    if status in _ENDED_STYLES and (status is not FlowState.FAILED or event.level is not Level.WARN):
-        return Line(_flow_text(tally, event, short), _ENDED_STYLES[status])
-    failed = event.event_type is EventType.TABLE_CHECK and event.level is Level.ERROR
-    if event.event_type is EventType.NOTICE and tally.warnings[event.message] > 1:
-        return None  # said already: several datasets may have one line of code
-    if event.level is Level.WARN or failed:
-        return Line(event.message, "bad" if failed else "warning")
-    return Line(event.message) if event.event_type is EventType.SCHEMA_CHANGE else None
-
-
-def _flow_text(tally: Tally, event: Event, short: Callable[[str], str]) -> str:
-    dataset = tally.datasets[event.origin.target_name or event.origin.flow_name or "?"]
-    tallied = dataset.flows[event.origin.flow_name or dataset.name]
-    facts = [counted(tallied.rows, "row")] if tallied.began and dataset.rows_known else []
-    facts += [f"{tallied.dropped:,} dropped"] if tallied.dropped else []
-    facts += [f"{tallied.quarantined:,} quarantined"] if tallied.quarantined else []
-    facts += [counted(tallied.failed, "violation")] if tallied.failed else []
-    seconds = tallied.seconds(event.timestamp)
-    facts += [seconds_text(seconds)] if seconds is not None else []
-    if isinstance(event.error, LakeletError):
-        facts = [event.error.lines()[0]]
-    elif event.body["status"] == FlowState.SKIPPED:
-        facts = [event.message]
-    flow = event.origin.flow_name
-    of = f" (flow {short(flow)})" if flow and flow != dataset.name else ""
-    return f"{event.body['status']:<9}  {short(dataset.name)}{of}" + (f"  {', '.join(facts)}" if facts else "")
 
 
 def coloured(stream: IO[str]) -> bool:
@@ -86,4 +49,26 @@ def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
     stream.flush()
 
 
-__all__ = ["Line", "coloured", "columns_of", "line_of", "write_lines"]
+def write_note(text: str) -> None:
+    """Write one line of prose to stderr."""
+    write_lines([Line(text, "quiet")], sys.stderr)
+
+
+def write_data(text: str) -> None:
+    """Write one line of data to stdout, at once, without secrets."""
+    sys.stdout.write(redacted(text) + "\n")
+    sys.stdout.flush()
+
+
+def error_lines(error: LakeletError, stream: IO[str]) -> list[Line]:
+    """Return the lines of an error for a stream: warnings first, as `validate` has them without errors, then the errors, with their number
+    at the end. Errors are separated by blank lines.
+    """
+    width = columns_of(stream)
+    several, notices = (error.errors, error.notices) if isinstance(error, DefinitionErrors) else ([error], ())
+    lines = [Line(""), *(Line(printable(notice), "warning") for notice in notices)] if notices else []
+    for one in several:
+        lines += [Line(""), *(Line(line, "" if line.startswith(" ") else "bad") for line in one.lines(width))]
+    if len(several) > 1:
+        lines += [Line(""), Line(counted(len(several), "error"), "bad")]
+    return lines[1:]

@@ -11,9 +11,9 @@ import typer
 from lakelet.base.errors import ExitCode
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, write_lines
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines, write_note
 from lakelet.cli.storage import storage_root
-from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:
     from lakelet.maintenance.results import Amount, Maintained
@@ -39,13 +39,13 @@ def maintain(
 
     root = storage_root(storage)
     with shown_phases(sys.stderr):
-        found = maintained(root, o.names(names), dry_run=dry_run, note=_note)
+        found = maintained(root, o.names(names), dry_run=dry_run, note=write_note)
     if as_json:
         sys.stdout.write(json.dumps([table.as_json() for table in found], indent=2, ensure_ascii=False) + "\n")
     elif not found:
-        _note(f"Nothing is stored in {root} yet.")
+        write_note(f"Nothing is stored in {root} yet.")
     else:
-        _print(found, dry_run)
+        _print_maintained(found, dry_run)
     for table in found:
         if table.error is not None:
             write_lines([Line(line, "bad") for line in table.error.lines()], sys.stderr)
@@ -53,18 +53,21 @@ def maintain(
         raise typer.Exit(int(ExitCode.FAILED))
 
 
-def _print(found: list[Maintained], dry_run: bool) -> None:
-    rows = [(printable(t.name), _change(t.before, t.after, dry_run), _removed(t.removed), printable("; ".join(_words(t)))) for t in found]
+def _print_maintained(found: list[Maintained], dry_run: bool) -> None:
+    rows = [
+        (printable(t.name), _file_change(t.before, t.after, dry_run), _removed_text(t.removed), printable("; ".join(_result_words(t))))
+        for t in found
+    ]
     for line in aligned(rows, header=("dataset", "files before → after", "deleted", "")):
         sys.stdout.write(line + "\n")
     optimized, removed = sum(t.job is not None for t in found), sum(t.removed.files for t in found)
-    freed = _bytes(sum(t.removed.bytes for t in found))
+    freed = _size_text(sum(t.removed.bytes for t in found))
     would = "would be " if dry_run else ""
     summary = f"{counted(optimized, 'table')} {would}optimized, {counted(removed, 'old file')} ({freed}) {would}deleted"
     write_lines([Line(summary + ("; nothing was written" if dry_run else ""), "good")], sys.stderr)
 
 
-def _words(table: Maintained) -> list[str]:
+def _result_words(table: Maintained) -> list[str]:
     """What was done and why, or why nothing was."""
     if table.error is not None:
         return [f"failed: {table.error.code}"]
@@ -77,25 +80,21 @@ def _words(table: Maintained) -> list[str]:
     return [what + table.why, *table.notes]
 
 
-def _change(before: Amount | None, after: Amount | None, dry_run: bool) -> str:
+def _file_change(before: Amount | None, after: Amount | None, dry_run: bool) -> str:
     if before is None or after is None:
         return "-"
     if before == after:
-        return f"{before.files:,} ({_bytes(before.bytes)})"
-    size = "" if dry_run else f" ({_bytes(after.bytes)})"
-    return f"{before.files:,} ({_bytes(before.bytes)}) → {'about ' if dry_run else ''}{after.files:,}{size}"
+        return f"{before.files:,} ({_size_text(before.bytes)})"
+    size = "" if dry_run else f" ({_size_text(after.bytes)})"
+    return f"{before.files:,} ({_size_text(before.bytes)}) → {'about ' if dry_run else ''}{after.files:,}{size}"
 
 
-def _removed(amount: Amount) -> str:
-    return f"{amount.files:,} ({_bytes(amount.bytes)})" if amount.files else "-"
+def _removed_text(amount: Amount) -> str:
+    return f"{amount.files:,} ({_size_text(amount.bytes)})" if amount.files else "-"
 
 
-def _bytes(number: int) -> str:
+def _size_text(number: int) -> str:
     for unit, name in _UNITS:
         if number >= unit:
             return f"{number / unit:,.1f} {name}"
     return f"{number} B"
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

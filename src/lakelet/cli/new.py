@@ -13,8 +13,8 @@ import typer
 
 from lakelet.base.errors import LakeletError
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
-from lakelet.cli.summary import Line, program
+from lakelet.cli.lines import Line, write_lines, write_note
+from lakelet.cli.summary import program
 
 POINTS = "starter|contact-center|web|factory|audit"
 
@@ -40,12 +40,13 @@ def project(
     created = new_project(name, begin_with)
     for_editors = [file for file in write_settings(created.folder) if file not in created.written]
     inside = created.folder == Path.cwd()
-    commands = [*([] if inside else [f"cd {shlex.quote(_shown(created.folder))}"]), *created.point.next_commands]
+    commands = [*([] if inside else [f"cd {shlex.quote(_shown_path(created.folder))}"]), *created.point.next_commands]
     remarks = [
-        f"{_shown(file)} is left out: only the package great-expectations can make its checks. To have them: pip install 'lakelet[quality]'"
+        f"{_shown_path(file)} is left out: only the package great-expectations can make its checks."
+        " To have them: pip install 'lakelet[quality]'"
         for file in created.left_out
     ]
-    _report((*created.written, *for_editors), Path.cwd(), commands, as_json=as_json, remarks=remarks)
+    _report_files((*created.written, *for_editors), Path.cwd(), commands, as_json=as_json, remarks=remarks)
 
 
 def table(
@@ -65,13 +66,13 @@ def table(
     if sql and python:
         raise LakeletError("USAGE", "--sql and --python exclude each other")
     language = Language.SQL if sql else Language.PYTHON
-    plan = planned(name, source, where=where, language=language, storage=storage, note=_note)
+    plan = planned(name, source, where=where, language=language, storage=storage, note=write_note)
     written = write_new(plan.root, plan.files)
     remarks = [] if plan.new.rules else [f"No stored row of {plan.new.source.name} suggests a rule."]
     if not belongs(plan):
         remarks.append(f"{plan.new.file} is in none of the libraries of the pipeline: add it to the bundle.")
     option = f" --storage {shlex.quote(storage)}" if storage else ""
-    _report(
+    _report_files(
         written,
         Path.cwd(),
         [f"lakelet run{option}", f"lakelet show {plan.new.name.name}{option}", "lakelet test"],
@@ -97,35 +98,31 @@ def transforms(
     root = root.resolve()
     written = write_library(root, overwrite=overwrite)
     if written or as_json:
-        _report(written, Path.cwd(), ["lakelet deploy --plan"], as_json=as_json)
+        _report_files(written, Path.cwd(), ["lakelet deploy --plan"], as_json=as_json)
     else:
-        _note(f"{_shown(root / LIBRARY)} is the library of the installed Lakelet already.")
+        write_note(f"{_shown_path(root / LIBRARY)} is the library of the installed Lakelet already.")
 
 
-def _report(files: Sequence[Path], near: Path, commands: Sequence[str], *, as_json: bool, remarks: Sequence[str] = ()) -> None:
+def _report_files(files: Sequence[Path], near: Path, commands: Sequence[str], *, as_json: bool, remarks: Sequence[str] = ()) -> None:
     if as_json:
-        sys.stdout.write(json.dumps([_shown(file, near) for file in files], ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps([_shown_path(file, near) for file in files], ensure_ascii=False) + "\n")
     else:
-        write_lines([Line(f"  {name}") for name in _listed([_shown(file, near) for file in files])], sys.stdout)
+        write_lines([Line(f"  {name}") for name in _names_without_stubs([_shown_path(file, near) for file in files])], sys.stdout)
     write_lines([Line(remark, "warning") for remark in remarks], sys.stderr)
-    typed = [Line(f"  {_typed(command)}") for command in commands]
+    typed = [Line(f"  {_command_as_typed(command)}") for command in commands]
     write_lines([Line(f"Wrote {len(files)} files. Next:", "good"), *typed], sys.stderr)
 
 
-def _listed(names: Sequence[str]) -> list[str]:
+def _names_without_stubs(names: Sequence[str]) -> list[str]:
     """Return the names, with the folder `typings/` in place of the stubs in it."""
     return list(dict.fromkeys(name.partition("typings/")[0] + "typings/" if name.endswith(".pyi") else name for name in names))
 
 
-def _typed(command: str) -> str:
+def _command_as_typed(command: str) -> str:
     """Return the command with the path of `lakelet` where the shell does not find it by name."""
     return f"{program()}{command.removeprefix('lakelet')}" if command.startswith("lakelet ") else command
 
 
-def _shown(path: Path, near: Path | None = None) -> str:
+def _shown_path(path: Path, near: Path | None = None) -> str:
     folder = near or Path.cwd()
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.cli.console import shown_phases
-from lakelet.cli.first_start import ready_for_spark
+from lakelet.cli.spark_start import ready_for_spark
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.paths import AnyPath
 from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
@@ -20,6 +20,7 @@ from lakelet.scaffold.tables import LAYERS, Language
 if TYPE_CHECKING:
     from lakelet.inspection.inspector import TableInfo
     from lakelet.rules.suggestions import Suggestion
+
 
 Layers = dict[str, tuple[str, Location]]
 
@@ -39,18 +40,18 @@ def planned(name: str, source: str, *, where: str | None, language: Language, st
     Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, and SQL_FAILED for a condition that fails analysis.
     """
     asked, config = table_name(name), load_config((), storage=storage)
-    declared = _declared(config)
+    declared = _declared_tables(config)
     if asked.name in declared:
         where_declared = declared[asked.name][1]
         raise LakeletError("DUPLICATE_DATASET", f"the pipeline has a dataset {asked.name} already", where=where_declared)
-    table = named_source(source, _tables(config, declared))
+    table = named_source(source, _stored_tables(config, declared))
     note(f"Profiling {table.full_name} with Spark ...")
     with shown_phases(sys.stderr):
         ready_for_spark()
-        found = _suggestions(config, table, asked.name, where)
+        found = _suggested_rules(config, table, asked.name, where)
     rules = tuple(SuggestedRule(one.action, one.rule, one.constraint) for one in found if one.action != "checks")
-    new = NewTable(asked, table, where, language, rules, _rules_text(found), _folder(config, asked))
-    return Planned(config.root, (*table_files(new), *_needed(config.root)), new)
+    new = NewTable(asked, table, where, language, rules, _rules_text(found), _folder_of_layer(config, asked))
+    return Planned(config.root, (*table_files(new), *_loader_of_rule_files(config.root)), new)
 
 
 def belongs(planned: Planned) -> bool:
@@ -58,7 +59,7 @@ def belongs(planned: Planned) -> bool:
     return planned.root / planned.new.file in load_config((), cwd=planned.root).files
 
 
-def _declared(config: PipelineConfig) -> Layers:
+def _declared_tables(config: PipelineConfig) -> Layers:
     """Return the folder name and location of each dataset that the project's code declares, by name in lower case. No code is run."""
     from lakelet.project.init.repository import read_repository
 
@@ -70,13 +71,13 @@ def _declared(config: PipelineConfig) -> Layers:
     return found
 
 
-def _tables(config: PipelineConfig, declared: Layers) -> list[SourceTable]:
+def _stored_tables(config: PipelineConfig, declared: Layers) -> list[SourceTable]:
     from lakelet.inspection.inspector import list_tables
 
     if not config.storage.is_dir():
         return []
     changing, stored = _change_tables(config.storage), list_tables(config.storage, private=True)
-    return [_source(config, info, declared, changing) for info in stored if info.columns and not info.quarantine_of]
+    return [_source_table(config, info, declared, changing) for info in stored if info.columns and not info.quarantine_of]
 
 
 def _change_tables(folder: AnyPath) -> frozenset[str]:
@@ -87,7 +88,7 @@ def _change_tables(folder: AnyPath) -> frozenset[str]:
     return frozenset(d.name for d in storage.registry().datasets.values() if d.path and (storage.at(d.path) / INTERNAL).exists())
 
 
-def _source(config: PipelineConfig, info: TableInfo, declared: Layers, changing: Container[str]) -> SourceTable:
+def _source_table(config: PipelineConfig, info: TableInfo, declared: Layers, changing: Container[str]) -> SourceTable:
     from lakelet.language.model import Kind
 
     prefix = f"{config.namespace.catalog}.{config.namespace.schema}."
@@ -98,7 +99,7 @@ def _source(config: PipelineConfig, info: TableInfo, declared: Layers, changing:
     return SourceTable(short, info.name, layer if layer in LAYERS else "", streamable, columns)
 
 
-def _suggestions(config: PipelineConfig, table: SourceTable, dataset: str, where: str | None) -> Sequence[Suggestion]:
+def _suggested_rules(config: PipelineConfig, table: SourceTable, dataset: str, where: str | None) -> Sequence[Suggestion]:
     from lakelet.rules.suggestions import suggest_for_new
 
     try:
@@ -118,7 +119,7 @@ def _rules_text(found: Sequence[Suggestion]) -> str:
     return suggested_yaml(found)
 
 
-def _folder(config: PipelineConfig, asked: NewName) -> PurePosixPath:
+def _folder_of_layer(config: PipelineConfig, asked: NewName) -> PurePosixPath:
     """Return the project's folder of that layer, else a new one beside another layer's, else `pipelines/<layer>`."""
     folders = dict.fromkeys(parent for file in config.files for parent in file.parents if parent.is_relative_to(config.root))
     same = [folder for folder in folders if folder.name == asked.layer]
@@ -127,7 +128,7 @@ def _folder(config: PipelineConfig, asked: NewName) -> PurePosixPath:
     return PurePosixPath(found.relative_to(config.root).as_posix())
 
 
-def _needed(root: Path) -> list[NewFile]:
+def _loader_of_rule_files(root: Path) -> list[NewFile]:
     """Return the loader of rule files, if the project has none."""
     from lakelet.config import rule_files
 

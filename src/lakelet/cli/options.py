@@ -1,4 +1,4 @@
-"""The options that several commands share, and how their texts are read."""
+"""The options that several commands share, how their texts are read, and shell completion of names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,27 @@ import typer
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import given_names
-from lakelet.cli.completion import stored_datasets
+
+
+def stored_datasets(incomplete: str) -> list[str]:
+    """Return the completions of a partly typed list of names with directions: `a,+te` → `a,+team_daily`."""
+    before, comma, last = incomplete.rpartition(",")
+    plus = "+" if last.startswith("+") else ""
+    typed = last.removeprefix("+").lower()
+    return [f"{before}{comma}{plus}{name}" for name in _stored_names() if name.lower().startswith(typed)]
+
+
+def _stored_names() -> list[str]:
+    from lakelet.config.update_config import find_storage
+    from lakelet.storage.root import Storage
+
+    try:
+        registry = Storage(find_storage(None)).registry()
+    except (LakeletError, OSError):  # an invalid project file, which a shell cannot report
+        return []
+    prefix = f"{registry.namespace.catalog}.{registry.namespace.schema}."
+    return sorted(stored.name.removeprefix(prefix) for stored in registry.datasets.values() if stored.active)
+
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SOURCE = "Project folder (default: this one), files, folders or globs of pipeline code, or the key of a pipeline of the bundle."

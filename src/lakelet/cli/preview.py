@@ -16,17 +16,17 @@ from lakelet.base.errors import DefinitionErrors, ExitCode
 from lakelet.base.redaction import redacted
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import error_lines, shown_phases, write_lines
-from lakelet.cli.first_start import ready_for_spark
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.cli.row_output import Form, show_rows
-from lakelet.cli.summary import Line
-from lakelet.cli.updates import configured, stdout_for_data
-from lakelet.cli.warm import renewed, warm
+from lakelet.cli.run import configured, stdout_for_data
+from lakelet.cli.spark_start import ready_for_spark, renewed, warm
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
     from lakelet.inspection.preview import ColumnChange, Preview
     from lakelet.inspection.watching import Finding
+
 
 SHOWN_ROWS = 10
 

@@ -12,11 +12,12 @@ import typer
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
 from lakelet.cli import storage as stored
-from lakelet.cli.console import shown_phases, watcher, write_lines
-from lakelet.cli.first_start import ready_for_spark, spark_starts
+from lakelet.cli.console import shown_phases, watcher
+from lakelet.cli.lines import Line, write_lines, write_note
 from lakelet.cli.row_output import Form, Limit, show_rows
-from lakelet.cli.summary import Line, summary
-from lakelet.cli.updates import configured, exit_code_of, stdout_for_data
+from lakelet.cli.run import configured, exit_code_of, stdout_for_data
+from lakelet.cli.spark_start import ready_for_spark, spark_starts
+from lakelet.cli.summary import summary
 from lakelet.update.stopping import stoppable
 
 quarantine_app = typer.Typer(no_args_is_help=True, help="Rows that drop rules left out, and their way back.")
@@ -32,7 +33,7 @@ def register(app: typer.Typer) -> None:
 @quarantine_app.command("show")
 def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_json: o.AsJson = False) -> None:
     """Show the rows that are held, with the rules that they broke."""
-    from lakelet.inspection.quarantines import read_quarantine
+    from lakelet.inspection.inspector import read_quarantine
 
     with shown_phases(sys.stderr, f"Reading {printable(name)}"):
         found = read_quarantine(stored.storage_root(storage), name, note=spark_starts)
@@ -40,12 +41,12 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
         show_rows(found.rows, Form.JSON, limit)
         return
     gone = f", {found.released:,} released" if found.released else ""
-    _note(f"{found.table}: {counted(found.held, 'row')} held{gone}")
+    write_note(f"{found.table}: {counted(found.held, 'row')} held{gone}")
     if not found.held:
         return
     for line in aligned([(printable(rule), f"{rows:,}") for rule, rows in found.broken], header=("rule", "held rows"), right=(1,)):
-        _write(line)
-    _write("")
+        _write_line(line)
+    _write_line("")
     show_rows(found.rows, Form.TABLE, limit)
 
 
@@ -55,7 +56,7 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
 
     config = configured(asked)
     ready_for_spark()
-    watch, tally, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
+    watch, update, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
     try:
         with stoppable(), stdout_for_data(asked):
             result, found = Pipeline(config).replay(dataset, listeners=listeners)
@@ -66,7 +67,8 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
     if asked.as_json:
         sys.stdout.write(json.dumps([{"dataset": dataset, "update_id": result.update_id, **counts, "rules": rules}], indent=2) + "\n")
     if found is None:
-        write_lines([Line(""), *summary(tally, result.state, result.errors, namespace=config.namespace, storage=asked.storage)], sys.stderr)
+        lines = summary(update.value(), result.state, result.errors, namespace=config.namespace, storage=asked.storage)
+        write_lines([Line(""), *lines], sys.stderr)
         raise typer.Exit(int(exit_code_of(result)))
     lines = [
         Line(f"{dataset}: {counted(found.judged, 'held row')} judged, {found.released:,} released, {counts['held']:,} still held", "good")
@@ -79,12 +81,8 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
     write_lines(lines, sys.stderr)
 
 
-def _write(text: str) -> None:
+def _write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)
 
 
 quarantine_app.command("replay")(o.with_common_options(replay, without=o.SELECTING | {"moved"}, own_first=True))

@@ -1,4 +1,7 @@
-"""run --remote, status, stop: updates of a deployed pipeline. Nothing of the SDK is imported before a workspace is opened."""
+"""run --remote, status, stop, events --remote, report --remote: updates of a deployed pipeline and its event log.
+
+Nothing of the SDK is imported before a workspace is opened.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,30 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
-from lakelet.base.redaction import redacted, remember_secrets
+from lakelet.base.redaction import remember_secrets
 from lakelet.base.text import aligned, counted, listed, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import Watcher, watcher, write_lines
-from lakelet.cli.summary import Line, program, summary
-from lakelet.cli.tally import Tally
+from lakelet.cli.console import Watcher, watcher
+from lakelet.cli.lines import Line, write_data, write_lines, write_note
+from lakelet.cli.summary import program, summary
 from lakelet.config.project_sources import project_above
+from lakelet.storage.eventlog.fold import LiveUpdate
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
+    from lakelet.dashboard.documents import Site
     from lakelet.deploy.targets import PipelineStatus, RemotePipeline, Target, TargetStatus
     from lakelet.deploy.watching import Ended, Row, UpdateRequest
+
 
 Remote = Annotated[bool, typer.Option("--remote", help="In the workspace of the deployment target, not on this machine.")]
 PipelineKey = Annotated[
@@ -78,10 +85,10 @@ def refuse_here_only(**given: object) -> None:
 def opened(target: str | None, folder: Path | None = None) -> Target:
     """The deployment target of the project, its workspace connected. What is waited for is said on stderr."""
     root = folder or project_above(Path.cwd()) or Path.cwd()
-    note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")
+    write_note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")
     from lakelet.deploy.targets import open_target
 
-    return open_target(root, target, environ=os.environ, cwd=Path.cwd(), notice=note)
+    return open_target(root, target, environ=os.environ, cwd=Path.cwd(), notice=write_note)
 
 
 def run_remote(asked: o.CommonOptions, *, continuous: bool | None, pipeline: str | None, cancel: bool) -> int:
@@ -90,14 +97,14 @@ def run_remote(asked: o.CommonOptions, *, continuous: bool | None, pipeline: str
     if continuous is not None:
         option, todo = "--continuous" if continuous else "--triggered", "Change `continuous` in the bundle and deploy."
         raise LakeletError("USAGE", f"{option} has no meaning with --remote: the deployed pipeline is the one or the other", todo=todo)
-    request = _request(asked)
-    folder, key = _source(asked.source, pipeline)
+    request = _update_request(asked)
+    folder, key = _folder_and_key(asked.source, pipeline)
     target = opened(asked.target, folder)
     chosen = target.pipeline(key)
     if asked.refresh_failed:
         failed = _of_failed(target, chosen)
         if failed is None:
-            note("The last update left nothing unfinished. Nothing was started.")
+            write_note("The last update left nothing unfinished. Nothing was started.")
             return int(ExitCode.COMPLETED)
         request = failed
     return _Run(target, chosen, request, as_json=asked.as_json, cancel=cancel).run()
@@ -111,7 +118,7 @@ class _Run:
         self._as_json, self._cancel = as_json, cancel
         self._update_id: str | None = None
         self._before: frozenset[str] = frozenset()
-        self._tally = Tally()
+        self._update = LiveUpdate()
         self._watch: Watcher | None = None
 
     def run(self) -> int:
@@ -123,23 +130,25 @@ class _Run:
                 self._before = frozenset(one.id for one in updates(client, pipeline.id))
                 self._update_id = start(client, pipeline.id, self._request, self._before)
                 self._say_started()
-                self._watch, self._tally, _ = watcher(as_json=self._as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
+                self._watch, self._update, _ = watcher(as_json=self._as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
                 ended = follow(client, pipeline.id, self._update_id, self._on_row)
                 while ended.state is UpdateState.FAILED and (again := successor(client, pipeline.id, ended.update_id)):
-                    note(f"Update {ended.update_id[:6]} failed; the workspace tries again: update {again[:6]}")
+                    write_note(f"Update {ended.update_id[:6]} failed; the workspace tries again: update {again[:6]}")
                     self._update_id = again
                     ended = follow(client, pipeline.id, again, self._on_row)
         except KeyboardInterrupt:
-            self._close()
-            return self._interrupted()
+            self._close_display()
+            return self._interrupted_exit()
         except LakeletError:
-            self._close()
+            self._close_display()
             if self._update_id:
-                write_lines([Line(f"Update {self._update_id[:6]} may go on in the workspace.", "warning"), *self._ways()], sys.stderr)
+                write_lines(
+                    [Line(f"Update {self._update_id[:6]} may go on in the workspace.", "warning"), *self._next_commands()], sys.stderr
+                )
             raise
         finally:
-            self._close()
-        self._summarise(ended)
+            self._close_display()
+        self._write_summary(ended)
         return int(_EXITS.get(ended.state, ExitCode.FAILED))
 
     def _on_row(self, row: Row) -> None:
@@ -152,9 +161,9 @@ class _Run:
         if event is not None and self._watch is not None:
             self._watch(event)
         elif event is not None:
-            self._tally.feed(event)
+            self._update.feed(event.as_json())
 
-    def _close(self) -> None:
+    def _close_display(self) -> None:
         """Stop drawing. Events after that are only added up."""
         if self._watch is not None:
             self._watch.close()
@@ -164,46 +173,46 @@ class _Run:
         assert self._update_id
         where = f"{self._target.client.host}/#joblist/pipelines/{self._pipeline.id}/updates/{self._update_id}"
         if self._pipeline.settings.get("continuous"):
-            note("The pipeline is continuous: the update goes on after Ctrl-C, until lakelet stop --remote")
-        note(f"Update {self._update_id[:6]} of {self._pipeline.name} in {self._target.name}: {where}")
+            write_note("The pipeline is continuous: the update goes on after Ctrl-C, until lakelet stop --remote")
+        write_note(f"Update {self._update_id[:6]} of {self._pipeline.name} in {self._target.name}: {where}")
 
-    def _summarise(self, ended: Ended) -> None:
-        self._tally.update_id = ended.update_id
-        self._tally.pipeline = self._tally.pipeline or self._pipeline.name
-        errors = [ended.error] if ended.error and not self._tally.errors else []
-        option = self._options()
+    def _write_summary(self, ended: Ended) -> None:
+        update = self._update.value()
+        update = replace(update, id=ended.update_id, pipeline=update.pipeline or self._pipeline.name)
+        errors = [ended.error] if ended.error and not any(run.failure for run in update.runs) else []
+        option = self._command_options()
         following = [
             f"{program()} events --remote{option} --update {ended.update_id[:6]}",
-            f"{program()} status{self._options(pipeline=False)}",
+            f"{program()} status{self._command_options(pipeline=False)}",
         ]
         if ended.state is UpdateState.COMPLETED:
             following.append(f"{program()} diff --remote{option}")
-        lines = summary(self._tally, ended.state, errors, following=following)
+        lines = summary(update, ended.state, errors, following=following)
         write_lines(lines if self._as_json else [Line(""), *lines], sys.stderr)
 
-    def _interrupted(self) -> int:
+    def _interrupted_exit(self) -> int:
         from lakelet.deploy.watching import follow, started, stop
 
         client, pipeline = self._target.client, self._pipeline
         if not self._cancel:
             known = f"Update {self._update_id[:6]} goes on" if self._update_id else "An update that was just asked for may go on"
-            write_lines([Line(f"Interrupted. {known} in the workspace.", "warning"), *self._ways()], sys.stderr)
+            write_lines([Line(f"Interrupted. {known} in the workspace.", "warning"), *self._next_commands()], sys.stderr)
             return int(ExitCode.INTERRUPTED)
-        note("Stopping the update in the workspace (Ctrl-C leaves it to itself)")
+        write_note("Stopping the update in the workspace (Ctrl-C leaves it to itself)")
         try:
             update_id = self._update_id or started(client, pipeline.id, self._request, self._before)
             if update_id:
                 stop(client, pipeline.id, update_id)
-                self._summarise(follow(client, pipeline.id, update_id, self._on_row))
+                self._write_summary(follow(client, pipeline.id, update_id, self._on_row))
         except KeyboardInterrupt:
-            write_lines([Line("Interrupted. The workspace was asked to stop the update.", "warning"), *self._ways()], sys.stderr)
+            write_lines([Line("Interrupted. The workspace was asked to stop the update.", "warning"), *self._next_commands()], sys.stderr)
         return int(ExitCode.INTERRUPTED)
 
-    def _ways(self) -> list[Line]:
-        option = self._options()
+    def _next_commands(self) -> list[Line]:
+        option = self._command_options()
         return [Line(f"  Stop it: {program()} stop --remote{option}"), Line(f"  See it: {program()} events --remote{option}")]
 
-    def _options(self, *, pipeline: bool = True) -> str:
+    def _command_options(self, *, pipeline: bool = True) -> str:
         several = pipeline and len(self._target.pipelines) > 1
         return f" -t {shlex.quote(self._target.name)}" + (f" --pipeline {shlex.quote(self._pipeline.key)}" if several else "")
 
@@ -214,10 +223,10 @@ def status(target: o.Target = None, as_json: o.AsJson = False) -> None:
 
     found = read_status(opened(target))
     if as_json:
-        write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        write_data(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
         return
     for line in _status_lines(found):
-        write(line)
+        write_data(line)
 
 
 def stop(
@@ -238,9 +247,9 @@ def stop(
 
     found = stop_update(where.client, chosen.id)
     if found is None:
-        note(f"{chosen.name} has no active update. Nothing was stopped.")
+        write_note(f"{chosen.name} has no active update. Nothing was stopped.")
     else:
-        note(f"Stopping update {found.id[:6]} of {chosen.name} ({found.state})")
+        write_note(f"Stopping update {found.id[:6]} of {chosen.name} ({found.state})")
         ended = follow(where.client, chosen.id, found.id, lambda row: None)
         write_lines([Line(f"Update {found.id[:6]} of {chosen.name} {ended.state}", "good")], sys.stderr)
     if as_json:
@@ -250,7 +259,7 @@ def stop(
             "update_id": found and found.id,
             "state": found and str(ended.state),
         }
-        write(json.dumps(result, ensure_ascii=False))
+        write_data(json.dumps(result, ensure_ascii=False))
 
 
 def _status_lines(found: TargetStatus) -> list[str]:
@@ -275,7 +284,7 @@ def _pipeline_lines(pipeline: PipelineStatus) -> list[str]:
     return [*lines, *(aligned(rows, header=("update", "state", "cause", "started (UTC)"), indent="  ") if rows else ["  no update yet"])]
 
 
-def _source(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | None, str | None]:
+def _folder_and_key(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | None, str | None]:
     """The project folder and the key of the pipeline that SOURCE and --pipeline name."""
     if not source:
         return None, pipeline
@@ -287,7 +296,7 @@ def _source(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | 
     return (folders[0].absolute() if folders else None), (keys[0] if keys else pipeline)
 
 
-def _request(asked: o.CommonOptions) -> UpdateRequest:
+def _update_request(asked: o.CommonOptions) -> UpdateRequest:
     from lakelet.deploy.watching import UpdateRequest
 
     select, reset, flows = o.names(asked.select), o.names(asked.full_refresh), o.names(asked.reset_checkpoint)
@@ -315,16 +324,56 @@ def _of_failed(target: Target, pipeline: RemotePipeline) -> UpdateRequest | None
     rows = events(target.client, pipeline.id, since=newest.created)
     names = unfinished(row for row in rows if update_of(row) == newest.id)
     if names:
-        note(f"Refreshing what update {newest.id[:6]} did not finish: {listed(names, 6)}")
+        write_note(f"Refreshing what update {newest.id[:6]} did not finish: {listed(names, 6)}")
     return UpdateRequest(names) if names else None
 
 
-def note(text: str) -> None:
-    """One line of prose on stderr."""
-    write_lines([Line(text, "quiet")], sys.stderr)
+REPORTED_UPDATES = 25
 
 
-def write(text: str) -> None:
-    """One line of data on stdout."""
-    sys.stdout.write(redacted(text) + "\n")
-    sys.stdout.flush()
+def remote_events(
+    target: str | None, pipeline: str | None, *, update: str | None, every: bool, event_type: str | None
+) -> tuple[str, list[dict[str, Any]]]:
+    """Where the events are, in words, and the events as JSON values: of the newest update, of the one whose ID begins so, or all."""
+    from lakelet.deploy.watching import events, json_of, update_of, updates
+
+    where = opened(target)
+    chosen = where.pipeline(pipeline)
+    name = f"the event log of {chosen.name}"
+    since, wanted = None, ""
+    if not every:
+        known = updates(where.client, chosen.id, 100 if update else 1)
+        found = [one for one in known if one.id.startswith(update or "")]
+        if not found and update is None:
+            return name, []
+        if len(found) != 1 and update:
+            what = f"{'no' if not found else 'more than one'} update of {chosen.name} begins with {update}"
+            raise LakeletError("USAGE", what, todo=f"List them: lakelet status -t {where.name}")
+        since, wanted = found[0].created, found[0].id
+    write_note(f"Reading {name}")
+    rows = [row for row in events(where.client, chosen.id, since=since) if not wanted or update_of(row) == wanted]
+    return name, [json_of(row) for row in rows if not event_type or row.get("event_type") == event_type]
+
+
+def remote_report(target: str | None, pipeline: str | None, project: Path, folder: Path | None) -> tuple[Path, Site]:
+    """Write the page of a deployed pipeline's last updates, and return the folder and what it shows."""
+    from lakelet.dashboard.page import write_report_of
+
+    where = opened(target)
+    chosen = where.pipeline(pipeline)
+    rows = _event_rows(where, chosen)
+    folder = folder or project / ".lakelet" / "remote" / where.name / chosen.key / "report"
+    try:
+        return folder, write_report_of(rows, project, folder)
+    except OSError as problem:
+        todo = "Name another folder: lakelet report --remote --out DIR"
+        raise LakeletError("USAGE", f"the report cannot be written to {folder}", why=str(problem), todo=todo) from problem
+
+
+def _event_rows(where: Target, chosen: RemotePipeline) -> list[dict[str, Any]]:
+    from lakelet.deploy.watching import events, json_of, updates
+
+    known = updates(where.client, chosen.id, REPORTED_UPDATES)
+    oldest = min((one.created for one in known if one.created), default=None)
+    write_note(f"Reading the events of {counted(len(known), 'update')} of {chosen.name}")
+    return [json_of(row) for row in events(where.client, chosen.id, since=oldest)] if known else []

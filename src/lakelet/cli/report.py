@@ -12,11 +12,10 @@ import typer
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.text import counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, write_lines
-from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
-from lakelet.cli.remote_log import remote_report
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines
+from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote, remote_report
 from lakelet.cli.storage import storage_root
-from lakelet.cli.summary import Line
 from lakelet.config.project_sources import project_above
 from lakelet.config.tool_settings import read_tool_settings
 from lakelet.config.update_config import PipelineConfig
@@ -25,6 +24,7 @@ from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
     from lakelet.dashboard.documents import Site
+
 
 FOLDER = "report"
 REMOTE_SECONDS = 5.0
@@ -52,16 +52,16 @@ def report(
     pipeline: PipelineKey = None,
 ) -> None:
     """Write a page about datasets, rules and updates: static files that open from disk."""
-    given, project = Path(out).absolute() if out else None, _project()
+    given, project = Path(out).absolute() if out else None, _project_folder()
     if remote:
         refuse_here_only(storage=storage, rows=rows)
         folder, site = remote_report(target, pipeline, project, given)
     else:
         refuse_without_remote(target=target, pipeline=pipeline)
         root = storage_root(storage)
-        folder = given or _folder(root, project)
+        folder = given or _report_folder(root, project)
         with shown_phases(sys.stderr):
-            site = _write(root, project, folder, SAMPLE_ROWS if rows is None else rows)
+            site = _write_page(root, project, folder, SAMPLE_ROWS if rows is None else rows)
     if as_json:
         sys.stdout.write(json.dumps({"path": str(folder)}, ensure_ascii=False) + "\n")
         return
@@ -80,7 +80,7 @@ def dashboard(
     from lakelet.dashboard.server import POLL_SECONDS, Dashboard
 
     root = storage_root(storage)
-    page, poll = Page(root, _project(), sample_rows=rows, live=True), POLL_SECONDS if isinstance(root, Path) else REMOTE_SECONDS
+    page, poll = Page(root, _project_folder(), sample_rows=rows, live=True), POLL_SECONDS if isinstance(root, Path) else REMOTE_SECONDS
     try:
         served = Dashboard(page, port=port, poll=poll, warn=lambda text: write_lines([Line(printable(text), "warning")], sys.stderr))
     except OSError as problem:
@@ -103,9 +103,9 @@ def write_after_update(config: PipelineConfig) -> None:
     """Write the report if `[tool.lakelet] report` asks for it. What fails is a warning on stderr: the update is what it is."""
     if not read_tool_settings(config.root, Path.cwd()).report:
         return
-    folder = _folder(config.storage, config.root)
+    folder = _report_folder(config.storage, config.root)
     try:
-        _write(config.storage, config.root, folder, SAMPLE_ROWS)
+        _write_page(config.storage, config.root, folder, SAMPLE_ROWS)
     except Exception as problem:  # whatever goes wrong with a page must not change how the update ended
         lines = str(problem).splitlines() or [type(problem).__name__]
         write_lines([Line(f"The report was not written: {printable(lines[0])}", "warning")], sys.stderr)
@@ -113,7 +113,7 @@ def write_after_update(config: PipelineConfig) -> None:
     write_lines([Line(f"Report: {printable(str(folder / 'index.html'))}", "quiet")], sys.stderr)
 
 
-def _write(storage: AnyPath, project: Path, folder: Path, rows: int) -> Site:
+def _write_page(storage: AnyPath, project: Path, folder: Path, rows: int) -> Site:
     from lakelet.dashboard.page import write_report
 
     try:
@@ -123,10 +123,10 @@ def _write(storage: AnyPath, project: Path, folder: Path, rows: int) -> Site:
         raise LakeletError("USAGE", what, why=str(problem), todo="Name another folder: lakelet report --out DIR") from problem
 
 
-def _project() -> Path:
+def _project_folder() -> Path:
     return project_above(Path.cwd()) or Path.cwd()
 
 
-def _folder(storage: AnyPath, project: Path) -> Path:
+def _report_folder(storage: AnyPath, project: Path) -> Path:
     """In the storage, or where a storage of this machine would be."""
     return storage.absolute() / FOLDER if isinstance(storage, Path) else project / ".lakelet" / FOLDER

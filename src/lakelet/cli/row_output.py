@@ -15,8 +15,7 @@ import typer
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, counted, first_columns, printable, width_of
-from lakelet.cli.console import write_lines
-from lakelet.cli.summary import Line
+from lakelet.cli.lines import Line, write_lines
 
 if TYPE_CHECKING:
     from lakelet.inspection.inspector import TableRows
@@ -127,13 +126,13 @@ def _write_table(found: TableRows, rows: Sequence[Mapping[str, Any]], limit: int
         lines = lines[2:]
     for line in lines:
         sys.stdout.write(line + "\n")
-    notes = _notes(len(rows), found, limit, grid)
+    notes = _notes_below_table(len(rows), found, limit, grid)
     if notes:
         sys.stdout.flush()
         write_lines([Line("; ".join(notes), "quiet")], sys.stderr)
 
 
-def _notes(shown: int, found: TableRows, limit: int | None, grid: _Grid) -> list[str]:
+def _notes_below_table(shown: int, found: TableRows, limit: int | None, grid: _Grid) -> list[str]:
     """What is left out, and how to see it."""
     total, columns = found.total, len(found.columns)
     notes = []
@@ -157,19 +156,19 @@ def fitted(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence
     None for what is not a terminal: nothing is cut.
     """
     heads = [[printable(column) for column in columns], *([[printable(kind) for kind in types]] if types else [])]
-    cells = [*heads, *([_cell(value) for value in row] for row in rows)]
+    cells = [*heads, *([cell_text(value) for value in row] for row in rows)]
     numbers = tuple(at for at in range(len(columns)) if _is_number(types[at] if types else None, [row[at] for row in rows]))
     if width is None or not columns:
         return _Grid(cells, numbers, 0)
     widths = [max(width_of(row[at]) for row in cells) for at in range(len(columns))]
     cap = WIDEST_CELL
-    while cap > NARROWEST_CUT and _total(widths, cap) > width:
+    while cap > NARROWEST_CUT and _total_width(widths, cap) > width:
         cap -= 1
     kept = len(columns)
-    while kept > 1 and _total(widths[:kept], cap) + (0 if kept == len(columns) else _GAP + 1) > width:
+    while kept > 1 and _total_width(widths[:kept], cap) + (0 if kept == len(columns) else _GAP + 1) > width:
         kept -= 1
     cap = min(cap, width)
-    short = [[_short(cell, cap) for cell in row[:kept]] + (["…"] if kept < len(columns) else []) for row in cells]
+    short = [[_cut_cell(cell, cap) for cell in row[:kept]] + (["…"] if kept < len(columns) else []) for row in cells]
     return _Grid(short, tuple(at for at in numbers if at < kept), len(columns) - kept)
 
 
@@ -180,14 +179,15 @@ def _is_number(kind: str | None, values: Sequence[Any]) -> bool:
     return bool(values) and all(isinstance(value, (int, float, type(None))) for value in values)
 
 
-def _total(widths: Sequence[int], cap: int) -> int:
+def _total_width(widths: Sequence[int], cap: int) -> int:
     return sum(min(width, cap) for width in widths) + _GAP * (len(widths) - 1)
 
 
-def _short(text: str, cap: int) -> str:
+def _cut_cell(text: str, cap: int) -> str:
     return text if width_of(text) <= cap else first_columns(text, cap - 1) + "…"
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """One value as a cell of a table for people."""
     text = "NULL" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
     return printable(text)

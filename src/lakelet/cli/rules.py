@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakelet.base.errors import ExitCode
-from lakelet.base.redaction import redacted
 from lakelet.base.text import aligned, counted, printable, shortener
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, write_lines
-from lakelet.cli.first_start import ready_for_spark
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_data, write_lines, write_note
+from lakelet.cli.row_output import cell_text
+from lakelet.cli.run import configured, stdout_for_data
+from lakelet.cli.spark_start import ready_for_spark
 from lakelet.cli.storage import storage_root
-from lakelet.cli.summary import Line
-from lakelet.cli.updates import configured, stdout_for_data
 
 if TYPE_CHECKING:
     from lakelet.pipeline import Pipeline
@@ -64,9 +64,9 @@ def list_rules(asked: o.CommonOptions) -> None:
         for rule in found
     ]
     for line in aligned(rows, header=("dataset", "rule", "action", "constraint", "")):
-        _print(line)
+        write_data(line)
     if not found:
-        _note("The pipeline has no rules.")
+        write_note("The pipeline has no rules.")
 
 
 def check(asked: o.CommonOptions) -> None:
@@ -86,7 +86,7 @@ def check(asked: o.CommonOptions) -> None:
             write_lines([Line(f"{finding.where}: {finding.severity}: {finding.problem}{nearest}", style)], sys.stderr)
         quiet = len(found) - errors - warnings
         if quiet:
-            _note(f"{counted(quiet, 'rule')} that warn hold for all stored rows (--json lists them).")
+            write_note(f"{counted(quiet, 'rule')} that warn hold for all stored rows (--json lists them).")
         counts = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
         write_lines([Line(counts, "bad" if errors else "warning" if warnings else "good")], sys.stderr)
     if errors:
@@ -105,16 +105,16 @@ def judge(
     from lakelet.rules.trial import try_rule
 
     root = storage_root(storage)
-    _note(f"Judging {table} with Spark ...")
+    write_note(f"Judging {table} with Spark ...")
     with shown_phases(sys.stderr):
         found = try_rule(root, folder_above(Path.cwd()), rule, table, limit=limit, note=_spark_starts)
     if as_json:
         _write_json([found.as_json()])
     else:
         for line in aligned(
-            [[_cell(row.get(c)) for c in found.columns] for row in found.examples], header=[*map(printable, found.columns)]
+            [[cell_text(row.get(c)) for c in found.columns] for row in found.examples], header=[*map(printable, found.columns)]
         ):
-            _print(line)
+            write_data(line)
         shown = f" The first {len(found.examples):,} are shown." if len(found.examples) < found.failed else ""
         of = f"{found.failed:,} of {counted(found.rows, 'row')}"
         text = f"{of} of {found.dataset} break {found.rule or 'the rule'}: {found.constraint}.{shown}"
@@ -133,19 +133,19 @@ def suggest(
     from lakelet.rules import suggestions
 
     root = storage_root(storage)
-    _note(f"Profiling {table} with Spark ...")
+    write_note(f"Profiling {table} with Spark ...")
     with shown_phases(sys.stderr):
         found = suggestions.suggest(root, folder_above(Path.cwd()), table, note=_spark_starts)
     if as_json:
         _write_json(one.as_json() for one in found)
         return
     if not found:
-        _note(f"Nothing to suggest for {table}: it has no rows, or its rules say all that its rows do.")
+        write_note(f"Nothing to suggest for {table}: it has no rows, or its rules say all that its rows do.")
         return
-    _print(suggestions.suggested_yaml(found))
+    write_data(suggestions.suggested_yaml(found))
     dropping = sum(one.action == "drop" and one.dropped > 0 for one in found)
     few = f", {dropping:,} of which would have dropped rows" if dropping else ""
-    _note(f"{counted(len(found), 'suggestion')}{few}. Ranges and sets are those of today's rows: keep what is true of tomorrow's too.")
+    write_note(f"{counted(len(found), 'suggestion')}{few}. Ranges and sets are those of today's rows: keep what is true of tomorrow's too.")
 
 
 def convert(
@@ -159,7 +159,7 @@ def convert(
 
     found = converted(file, to.value)
     if found.text:
-        _print(found.text)
+        write_data(found.text)
     write_lines([Line(f"not carried over: {note}", "warning") for note in found.notes], sys.stderr)
 
 
@@ -178,19 +178,5 @@ def _spark_starts(reason: str) -> None:
     ready_for_spark()
 
 
-def _cell(value: Any) -> str:
-    text = "NULL" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
-    return printable(text)
-
-
 def _write_json(objects: Iterable[Mapping[str, Any]]) -> None:
-    _print(json.dumps(list(objects), indent=1, ensure_ascii=False, default=str))
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(redacted(text) + "\n")
-    sys.stdout.flush()
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)
+    write_data(json.dumps(list(objects), indent=1, ensure_ascii=False, default=str))

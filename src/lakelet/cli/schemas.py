@@ -12,9 +12,8 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
+from lakelet.cli.lines import Line, write_lines
 from lakelet.cli.storage import storage_root
-from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:
     from lakelet.inspection.schema_history import ColumnDifference, SourceHistory
@@ -50,39 +49,39 @@ def schema(
         done = schema_history.roll_back(root, name, rollback, source=source)
         if as_json:
             changes = [change.as_json() for change in done.changes]
-            _dump({"source": done.source, "version": done.number, "equals": rollback, "changes": changes})
+            _print_json({"source": done.source, "version": done.number, "equals": rollback, "changes": changes})
         else:
-            _print(_lines(done.changes))
+            _print_lines(_change_lines(done.changes))
         text = f"Version {done.number} of {done.source} equals version {rollback}; the next update starts with it."
         write_lines([Line(text, "good"), *(Line(line, "quiet") for line in _AFTER.format(name=name).splitlines())], sys.stderr)
     elif diff is not None:
         changes_found = schema_history.differences(root, name, *diff, source=source)
         if as_json:
-            _dump([change.as_json() for change in changes_found])
+            _print_json([change.as_json() for change in changes_found])
         else:
-            _print(_lines(changes_found))
+            _print_lines(_change_lines(changes_found))
             if not changes_found:
                 write_lines([Line("No difference.", "quiet")], sys.stderr)
     else:
         chosen = [h for h in schema_history.read_history(root, name) if source in (None, h.source, h.source.rpartition("/")[2])]
-        _show(chosen, name, as_json)
+        _show_histories(chosen, name, as_json)
 
 
-def _show(histories: list[SourceHistory], name: str, as_json: bool) -> None:
+def _show_histories(histories: list[SourceHistory], name: str, as_json: bool) -> None:
     if as_json:
-        _dump([history.as_json() for history in histories])
+        _print_json([history.as_json() for history in histories])
         return
     if not histories:
         write_lines([Line(f"{name} has no source whose columns were inferred.", "quiet")], sys.stderr)
     for history in histories:
-        _print([f"{history.source}  {history.location}"])
+        _print_lines([f"{history.source}  {history.location}"])
         for version in history.versions:
             origin = [version.at[:19].replace("T", " ") if version.at else None, version.reason, version.file]
-            _print([f"  version {version.number}  " + "  ".join(part for part in origin if part)])
-            _print(f"    {line}" for line in _lines(version.changes))
+            _print_lines([f"  version {version.number}  " + "  ".join(part for part in origin if part)])
+            _print_lines(f"    {line}" for line in _change_lines(version.changes))
 
 
-def _lines(changes: Iterable[ColumnDifference]) -> list[str]:
+def _change_lines(changes: Iterable[ColumnDifference]) -> list[str]:
     """One line per change: `+ name type`, `- name type`, `~ name type → type`."""
     rows = []
     for change in changes:
@@ -92,9 +91,9 @@ def _lines(changes: Iterable[ColumnDifference]) -> list[str]:
     return [line.rstrip() for line in aligned(rows)]
 
 
-def _dump(value: Any) -> None:
-    _print([json.dumps(value, indent=2, ensure_ascii=False)])
+def _print_json(value: Any) -> None:
+    _print_lines([json.dumps(value, indent=2, ensure_ascii=False)])
 
 
-def _print(lines: Iterable[str]) -> None:
+def _print_lines(lines: Iterable[str]) -> None:
     sys.stdout.writelines(line + "\n" for line in lines)

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 from lakelet.base.errors import LakeletError
-from lakelet.cli.console import error_lines, shown_phases, write_lines
-from lakelet.cli.first_start import spark_starts
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import error_lines, write_lines, write_note
 from lakelet.cli.row_output import Form, limit_of, show_rows
-from lakelet.cli.summary import Line
+from lakelet.cli.spark_start import spark_starts
 from lakelet.files.paths import AnyPath
 
 PROMPT, MORE = "lakelet> ", "    ...> "
@@ -31,8 +31,8 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
     """Read statements from the terminal and show what they give, until the end of input or `exit`."""
     from lakelet.inspection.statements import run_statement
 
-    _note("Statements end with ';'. SHOW TABLES; and DESCRIBE name; tell what is there; exit or Ctrl-D leaves.")
-    with _editing(root):
+    write_note("Statements end with ';'. SHOW TABLES; and DESCRIBE name; tell what is there; exit or Ctrl-D leaves.")
+    with _line_editing(root):
         for statement in statements(input):
             try:
                 with shown_phases(sys.stderr, "Running the query"):
@@ -41,7 +41,7 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
             except LakeletError as problem:
                 write_lines(error_lines(problem, sys.stderr), sys.stderr)
             except KeyboardInterrupt:
-                _note("Interrupted.")
+                write_note("Interrupted.")
 
 
 def statements(read: Callable[[str], str]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def statements(read: Callable[[str], str]) -> Iterator[str]:
             sys.stderr.write("\n")
             begun = ""
             continue
-        if not begun and _leaves(line):
+        if not begun and _is_exit_word(line):
             return
         begun = f"{begun}\n{line}" if begun else line.strip() and line
         if ";" not in line:
@@ -66,17 +66,17 @@ def statements(read: Callable[[str], str]) -> Iterator[str]:
 
         found, begun = split(begun)
         for statement in found:
-            if _leaves(statement):
+            if _is_exit_word(statement):
                 return
             yield statement
 
 
-def _leaves(text: str) -> bool:
+def _is_exit_word(text: str) -> bool:
     return text.strip().rstrip(";").lower() in _ENDS
 
 
 @contextmanager
-def _editing(root: AnyPath) -> Iterator[None]:
+def _line_editing(root: AnyPath) -> Iterator[None]:
     """History of this user and completion while the shell is open; nothing of both where Python lacks readline."""
     try:
         import readline
@@ -105,7 +105,7 @@ def _is_libedit(readline: ModuleType) -> bool:
 
 
 class Completion:
-    """Words that begin like the one at the cursor: tables, columns, keywords. Names are looked up at the first question."""
+    """Words that begin like the one at the cursor: tables, columns, keywords. Names are read at the first completion."""
 
     def __init__(self, root: AnyPath) -> None:
         self._root = root
@@ -119,12 +119,12 @@ class Completion:
     def words(self, begin: str) -> list[str]:
         """All of them, tables and columns in their own case, keywords in the case that the word has."""
         if self._names is None:
-            self._names = self._known()
+            self._names = self._known_names()
         names = [name for name in self._names if name.lower().startswith(begin.lower())]
         keywords = [word.lower() if begin.islower() else word for word in _WORDS if begin and word.lower().startswith(begin.lower())]
         return list(dict.fromkeys([*names, *keywords]))
 
-    def _known(self) -> list[str]:
+    def _known_names(self) -> list[str]:
         from lakelet.inspection.inspector import list_tables
         from lakelet.storage.eventlog.views import EVENT_LOG, NAMES
 
@@ -135,7 +135,3 @@ class Completion:
                 names |= {".".join(parts[at:]) for at in range(len(parts))}
                 names |= {str(column["name"]) for column in table.columns}
         return sorted(name if re.fullmatch(r"[\w.]+", name) else f"`{name}`" for name in names)
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

@@ -11,13 +11,12 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, printable
 from lakelet.cli import options as o
-from lakelet.cli.completion import stored_datasets
-from lakelet.cli.console import shown_phases, write_lines
-from lakelet.cli.first_start import spark_starts
-from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
-from lakelet.cli.remote_log import remote_events
+from lakelet.cli.console import shown_phases
+from lakelet.cli.lines import Line, write_lines, write_note
+from lakelet.cli.options import stored_datasets
+from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote, remote_events
 from lakelet.cli.row_output import Format, Limit, form_of, limit_of, show_rows
-from lakelet.cli.summary import Line
+from lakelet.cli.spark_start import spark_starts
 from lakelet.config.update_config import find_storage
 from lakelet.files.paths import AnyPath
 from lakelet.plan.explanation import kind_text
@@ -78,25 +77,28 @@ def show(
     as_json = as_json or form == "json"
     tables = list_tables(root, private=every)[:limit]
     if as_json:
-        _write(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
+        _write_line(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
         return
     if not tables:
-        _note(f"Nothing is stored in {root} yet.")
+        write_note(f"Nothing is stored in {root} yet.")
         return
-    rows = [(printable(t.name), kind_text(t.kind), _number(t.rows), _number(t.version), f"{len(t.columns)}", _remark(t)) for t in tables]
+    rows = [
+        (printable(t.name), kind_text(t.kind), _number_text(t.rows), _number_text(t.version), f"{len(t.columns)}", _table_remark(t))
+        for t in tables
+    ]
     for line in aligned(rows, header=("dataset", "kind", "rows", "version", "columns", ""), right=(2, 3, 4)):
-        _write(line)
-    _note(f"Views of the event log: {', '.join(NAMES)}.")
+        _write_line(line)
+    write_note(f"Views of the event log: {', '.join(NAMES)}.")
 
 
-def _remark(table: Any) -> str:
+def _table_remark(table: Any) -> str:
     ended = "no longer kept" if table.quarantine_of else "no longer defined"
     words = [f"quarantine of {printable(table.quarantine_of)}"] if table.quarantine_of else []
     words += [word for word, said in (("private", table.private), (ended, not table.active)) if said]
     return ", ".join(words)
 
 
-def _number(value: int | None) -> str:
+def _number_text(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
@@ -145,17 +147,17 @@ def events(
         refuse_here_only(storage=storage)
         where, found = remote_events(target, pipeline, update=update, every=every, event_type=event_type)
     else:
-        from lakelet.inspection.inspector import read_events
+        from lakelet.storage.eventlog.reading import read_events
 
         refuse_without_remote(target=target, pipeline=pipeline)
         root = storage_root(storage)
         where, found = str(root), read_events(root, update=update, every=every, event_type=event_type)
     if as_json:
         for event in found:
-            _write(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+            _write_line(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
         return
     if not found:
-        _note(f"No events in {where}.")
+        write_note(f"No events in {where}.")
     if sys.stdout.isatty():  # a reader looks for what happened; scripts rely on the order of the log
         found = sorted(found, key=lambda e: e["event_type"] in _DESCRIBING)
     rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], printable(e["message"] or "")) for e in found]
@@ -171,9 +173,5 @@ def storage_root(given: str | None) -> AnyPath:
     return root
 
 
-def _write(text: str) -> None:
+def _write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
-
-
-def _note(text: str) -> None:
-    write_lines([Line(text, "quiet")], sys.stderr)

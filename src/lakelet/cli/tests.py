@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
-from lakelet.cli.warm import warm
+from lakelet.cli.spark_start import warm
 from lakelet.config.project_sources import project_above
 from lakelet.config.source_files import is_shared, shared_error
 

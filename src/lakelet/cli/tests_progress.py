@@ -10,8 +10,8 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import report as report_phase
-from lakelet.cli.first_start import ready_for_spark
-from lakelet.cli.live import PhaseLine
+from lakelet.cli.console import PhaseLine
+from lakelet.cli.spark_start import ready_for_spark
 from lakelet.testing.collecting import UnitTestItem
 
 _HIDES_OUTPUT = ("fd", "sys")

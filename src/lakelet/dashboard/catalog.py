@@ -54,8 +54,8 @@ class DatasetView:
 def dataset_views(history: History) -> tuple[DatasetView, ...]:
     """The datasets of today, inputs before readers; after them what has rules in the log but no definition."""
     definitions = history.definitions
-    inputs = {name: _inputs(d) for name, d in definitions.items()}
-    rules, runs, checks = _rules(history), _runs(history), _checks(history)
+    inputs = {name: d.sources for name, d in definitions.items()}
+    rules, runs, checks = _rule_points(history), _runs_by_dataset(history), _checks_by_dataset(history)
     read = {i for names in inputs.values() for i in names} | {dataset for dataset, _ in rules if dataset not in runs}
     names = [*definitions, *sorted(read - set(definitions))]
     short, depth = shortener(names), depths(names, inputs)
@@ -64,7 +64,7 @@ def dataset_views(history: History) -> tuple[DatasetView, ...]:
         by_dataset.setdefault(dataset, []).append(RuleSeries(dataset, rule, tuple(points)))
     found = []
     for name in sorted(names, key=lambda n: (depth[n], n)):
-        layer = declared_layer(name, _file(definitions.get(name))) or str(depth[name])
+        layer = declared_layer(name, _source_file(definitions.get(name))) or str(depth[name])
         its_runs, its_rules = tuple(runs.get(name, ())), tuple(by_dataset.get(name, ()))
         found.append(
             DatasetView(
@@ -74,17 +74,11 @@ def dataset_views(history: History) -> tuple[DatasetView, ...]:
     return tuple(found)
 
 
-def _inputs(definition: Definition) -> tuple[str, ...]:
-    """What it reads by its flows, and by its columns: these look through views."""
-    by_columns = (dataset for line in definition.lineage for dataset, _ in line.inputs)
-    return tuple(dict.fromkeys(name for name in (*definition.inputs, *by_columns) if name != definition.name))
-
-
-def _file(definition: Definition | None) -> str | None:
+def _source_file(definition: Definition | None) -> str | None:
     return definition.source.file if definition and definition.source else None
 
 
-def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, RuleCount]]]:
+def _rule_points(history: History) -> dict[tuple[str, str], list[tuple[int, RuleCount]]]:
     """The points of each rule of today, those without a measurement included.
 
     The rules of datasets that are not defined, or whose definitions do not name them, are those that were counted.
@@ -92,7 +86,7 @@ def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, RuleCount]
     found: dict[tuple[str, str], list[tuple[int, RuleCount]]] = {
         (definition.name, rule.name): [] for definition in history.definitions.values() for rule in definition.rules
     }
-    known = {name for name, definition in history.definitions.items() if definition.rules_told}
+    known = {name for name, definition in history.definitions.items() if definition.rules_known}
     for update in history.updates:
         for key, count in update.counts_by_rule.items():
             if key in found or key[0] not in known:
@@ -100,7 +94,7 @@ def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, RuleCount]
     return found
 
 
-def _runs(history: History) -> dict[str, list[DatasetRun]]:
+def _runs_by_dataset(history: History) -> dict[str, list[DatasetRun]]:
     found: dict[str, list[DatasetRun]] = {}
     for update in history.updates:
         for name, run in update.datasets.items():
@@ -108,7 +102,7 @@ def _runs(history: History) -> dict[str, list[DatasetRun]]:
     return found
 
 
-def _checks(history: History) -> dict[str, list[tuple[int, TableCheck]]]:
+def _checks_by_dataset(history: History) -> dict[str, list[tuple[int, TableCheck]]]:
     found: dict[str, list[tuple[int, TableCheck]]] = {}
     for update in history.updates:
         for check in update.checks:

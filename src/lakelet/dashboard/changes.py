@@ -11,7 +11,7 @@ from lakelet.storage.eventlog.summaries import Definition, FlowRun, History, Upd
 
 
 class Tone(TextEnum):
-    """How a change is to be taken."""
+    """How grave a change is."""
 
     BAD = "bad"
     WARNING = "warning"
@@ -44,28 +44,34 @@ def what_changed(history: History) -> tuple[UpdateDifference, ...]:
         return ()
     newest = history.updates[-1]
     before = [u for u in history.updates[:-1] if u.pipeline_id == newest.pipeline_id]
-    found = [*_states(newest, before), *_rules(newest, before), *_checks(newest, before), *_schemas(newest), *_defined(newest, before)]
+    found = [
+        *_state_changes(newest, before),
+        *_pass_rate_changes(newest, before),
+        *_check_changes(newest, before),
+        *_schema_changes(newest),
+        *_definition_changes(newest, before),
+    ]
     return tuple(sorted(found, key=lambda c: (_ORDER.index(c.tone), -c.weight)))
 
 
-def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _state_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     last = _last_states(before)
-    skipped = [run.dataset for run in newest.runs if run.status is FlowState.SKIPPED]
-    for run in newest.runs:
+    skipped = [run.dataset for run in newest.runs_by_start if run.status is FlowState.SKIPPED]
+    for run in newest.runs_by_start:
         was = last.get((run.dataset, run.flow))
         if run.status is FlowState.FAILED:
             again = "failed again" if was is FlowState.FAILED else "failed"
-            yield UpdateDifference(Tone.BAD, run.dataset, f"{again}{_of_flow(run)}: {_headline(run)}")
+            yield UpdateDifference(Tone.BAD, run.dataset, f"{again}{_of_flow(run)}: {_failure_headline(run)}")
         elif run.status.is_done and was in (FlowState.FAILED, FlowState.SKIPPED):
             yield UpdateDifference(
                 Tone.GOOD,
                 run.dataset,
                 f"is up to date again{_of_flow(run)}, after it {'failed' if was is FlowState.FAILED else 'was skipped'}",
             )
-        for count, what in ((run.corrupt, "broken line"), (run.late, "late row")):
+        lines = (("kept", run.corrupt - run.left_out, "broken line"), ("left out", run.left_out, "broken line"))
+        for did, count, what in (*lines, ("left out", run.late, "late row")):
             if count:
-                kept = "left out" if what == "late row" else "kept"
-                yield UpdateDifference(Tone.WARNING, run.dataset, f"{kept} {counted(count, what)}")
+                yield UpdateDifference(Tone.WARNING, run.dataset, f"{did} {counted(count, what)}")
     if skipped:
         names = listed([name.rpartition(".")[2] for name in skipped], 5)
         yield UpdateDifference(Tone.WARNING, "", f"{counted(len(skipped), 'flow')} skipped because of failures: {names}", weight=2)
@@ -82,13 +88,13 @@ def _of_flow(run: FlowRun) -> str:
     return "" if run.flow == run.dataset else f" (flow {run.flow})"
 
 
-def _headline(run: FlowRun) -> str:
+def _failure_headline(run: FlowRun) -> str:
     lines = run.failure.text.splitlines() if run.failure else []
     headline = lines[0] if lines else "no error was recorded"
     return headline if len(headline) <= LONGEST else headline[: LONGEST - 1] + "…"
 
 
-def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _pass_rate_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     last = {key: counts for update in before for key, counts in update.counts_by_rule.items()}
     for (dataset, rule), count in newest.counts_by_rule.items():
         now, was, failed = count.pass_rate, last[dataset, rule].pass_rate if (dataset, rule) in last else None, count.failed
@@ -111,7 +117,7 @@ def percent(rate: float) -> str:
     return f"{min(max(rate * 100, 0.01), 99.99):.2f}%"
 
 
-def _checks(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _check_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     last = {(c.dataset, c.name): c.success for update in before for c in update.checks}
     for check in newest.checks:
         was = last.get((check.dataset, check.name))
@@ -123,7 +129,7 @@ def _checks(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDi
             yield UpdateDifference(Tone.GOOD, check.dataset, "check passes again", check.name)
 
 
-def _schemas(newest: UpdateRun) -> Iterator[UpdateDifference]:
+def _schema_changes(newest: UpdateRun) -> Iterator[UpdateDifference]:
     for change in newest.schema_changes:
         names = [name for name, _ in (*change.added, *change.widened)]
         word = "widened type of" if not change.added else "new column" if len(names) == 1 else "new columns"
@@ -131,7 +137,7 @@ def _schemas(newest: UpdateRun) -> Iterator[UpdateDifference]:
         yield UpdateDifference(Tone.NEUTRAL, change.dataset, f"{word} {listed(names, 6)}{brought}")
 
 
-def _defined(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _definition_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
     earlier = next((u.definitions for u in reversed(before) if u.definitions), None)
     if earlier is None or not newest.definitions:
         return

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 from lakelet.base import VERSION
+from lakelet.base.redaction import redacted
 from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_views, readers
 from lakelet.dashboard.changes import what_changed
-from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts
 from lakelet.storage.eventlog.states import FlowState
-from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun
-from lakelet.storage.rule_counts import RuleCount
+from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, Source, TableCheck, UpdateRun
+from lakelet.storage.rule_counts import RuleCount, pass_rate
 
 FORMAT = 1
 PAGE = 100
@@ -69,7 +70,7 @@ class Site:
             "pipelines": list(dict.fromkeys(u.pipeline for u in updates)),
             "updates": len(updates),
             "page": PAGE,
-            "recent": [_summary(update) for update in updates[-RECENT:]],
+            "recent": [_update_item(update) for update in updates[-RECENT:]],
             "changes": [[c.tone.value, c.about, c.rule, c.text] for c in what_changed(self.history)],
             "datasets": [self._dataset_item(view) for view in self.views],
         }
@@ -94,7 +95,7 @@ class Site:
             "dropped": last.total("dropped") if last else 0,
             "held": facts.held if facts else None,
             "broken": failed,
-            "rate": RuleCount("", view.name, passed, failed).pass_rate,
+            "rate": pass_rate(passed, failed),
             "rows_at": view.last_rows_at,
             "done_at": view.completed_at,
             "seconds": last.seconds if last else None,
@@ -116,15 +117,15 @@ class Site:
                         "rule": series.rule,
                         "constraint": rule.constraint if rule else "",
                         "action": rule.action if rule else "",
-                        "points": [_point(*point) for point in series.points[-RECENT:]],
+                        "points": [_rule_point(*point) for point in series.points[-RECENT:]],
                     }
                 )
-        checks = [{"d": self.numbers[view.name], **_check(check)} for view in self.views for check in latest_checks(view)]
+        checks = [{"d": self.numbers[view.name], **_check_document(check)} for view in self.views for check in latest_checks(view)]
         return {"rows": rows, "checks": checks}
 
     def search(self) -> Document:
         """The columns of each dataset, for the search box; rules are in the quality document."""
-        return {"columns": [[name for name, _ in self._columns(view)] for view in self.views]}
+        return {"columns": [[name for name, _ in self._dataset_columns(view)] for view in self.views]}
 
     # --- one dataset ----------------------------------------------------------------------------------------------------------------
 
@@ -136,45 +137,45 @@ class Site:
         return {
             "name": view.name,
             "comment": next((flow.comment for flow in definition.flows if flow.comment), "") if definition else "",
-            "flows": [[f.name, f.flow_type, f.language, _place(f)] for f in definition.flows] if definition else [],
+            "flows": [[f.name, f.flow_type, f.language, _source_place(f)] for f in definition.flows] if definition else [],
             "transforms": list(dict.fromkeys(call for flow in definition.flows for call in flow.transforms)) if definition else [],
             "readers": [self.numbers[name] for name in self._readers[view.name]],
-            "columns": [self._column(view, name, kind) for name, kind in self._columns(view)],
+            "columns": [self._column_document(view, name, kind) for name, kind in self._dataset_columns(view)],
             "lineage": bool(definition and definition.lineage),
-            "rules": self._rules(view),
-            "checks": [_check(check) for check in latest_checks(view)],
+            "rules": self._rule_documents(view),
+            "checks": [_check_document(check) for check in latest_checks(view)],
             "runs": _columns_of(runs, _run_of_dataset),
             "idle": len(view.runs) - len(runs),
             "source": text and {"file": text.file, "line": text.line, "first": text.first, "lines": list(text.lines)},
-            "schema": [_schema(c, u) for u in self.history.updates for c in u.schema_changes if c.dataset == view.name],
-            "failures": [_failure(run, view.last.number) for run in view.last.runs if run.failure] if view.last else [],
-            "table": _table(facts),
+            "schema": [_schema_document(c, u) for u in self.history.updates for c in u.schema_changes if c.dataset == view.name],
+            "failures": [_failure_document(run, view.last.number) for run in view.last.runs if run.failure] if view.last else [],
+            "table": _table_document(facts),
         }
 
-    def _columns(self, view: DatasetView) -> tuple[tuple[str, str], ...]:
+    def _dataset_columns(self, view: DatasetView) -> tuple[tuple[str, str], ...]:
         """Of the stored table; before there is one, of the query."""
         facts = self.tables.get(view.name)
         flows = view.definition.flows if view.definition else ()
         return facts.columns if facts else next((flow.columns for flow in flows if flow.columns), ())
 
-    def _column(self, view: DatasetView, name: str, kind: str) -> list[Any]:
+    def _column_document(self, view: DatasetView, name: str, kind: str) -> list[Any]:
         lines = [line for line in view.definition.lineage if line.column == name] if view.definition else []
         above = dict.fromkeys(found for line in lines for found in line.inputs)
         below = self._columns_below.get((view.name, name), ())
-        return [name, kind, [self._ref(*found) for found in above], [self._ref(*found) for found in below]]
+        return [name, kind, [self._column_reference(*found) for found in above], [self._column_reference(*found) for found in below]]
 
-    def _ref(self, dataset: str, column: str) -> list[Any]:
+    def _column_reference(self, dataset: str, column: str) -> list[Any]:
         """A column of a dataset, which is its number, or its name where the page does not have it."""
         return [self.numbers.get(dataset, dataset), column]
 
-    def _rules(self, view: DatasetView) -> list[Document]:
+    def _rule_documents(self, view: DatasetView) -> list[Document]:
         defined = self._defined_rules(view)
         found = []
         for series in view.rules:
             rule = defined.get(series.rule)
             about = {"constraint": rule.constraint, "action": rule.action} if rule else {"constraint": "", "action": ""}
             more = {"description": rule.description, "owner": rule.owner, "tags": list(rule.tags)} if rule else {}
-            found.append({"name": series.rule, **about, **more, "points": [_point(*point) for point in series.points]})
+            found.append({"name": series.rule, **about, **more, "points": [_rule_point(*point) for point in series.points]})
         return found
 
     def _defined_rules(self, view: DatasetView) -> Mapping[str, Rule]:
@@ -200,29 +201,36 @@ class Site:
 
     def page(self, number: int) -> Document:
         """Summaries of `PAGE` updates; page 0 has the oldest ones."""
-        return {"updates": [_summary(update) for update in self.history.updates[number * PAGE : (number + 1) * PAGE]]}
+        return {"updates": [_update_item(update) for update in self.history.updates[number * PAGE : (number + 1) * PAGE]]}
 
     def update(self, number: int) -> Document:
         update = self.history.updates[number]
         positions: dict[str, list[int]] = {}
-        for position, run in enumerate(update.runs):
+        for position, run in enumerate(update.runs_by_start):
             positions.setdefault(run.dataset, []).append(position)
         counts = (count for _, count in sorted(update.counts_by_rule.items()))
-        totals = [[self._name(count.dataset), count.name, count.passed, count.failed] for count in counts]
+        totals = [[self._dataset_reference(count.dataset), count.name, count.passed, count.failed] for count in counts]
+        unwritten = [count for _, count in sorted(update.unwritten_counts_by_rule.items()) if count.failed]
+        checks = sorted(update.checks, key=lambda check: (check.dataset, check.name))
         return {
-            **_summary(update),
+            **_update_item(update),
             "id": update.id,
             "full_refresh": list(update.full_refresh),
-            "runs": _columns_of(update.runs, lambda run: self._flow_run(run, positions)),
+            "runs": _columns_of(update.runs_by_start, lambda run: self._flow_run(run, positions)),
             "rules": totals,
-            "failures": [{"d": self._name(run.dataset), **_failure(run, number)} for run in update.runs if run.failure],
+            "unwritten": [[self._dataset_reference(count.dataset), count.name, count.failed] for count in unwritten],
+            "failures": [
+                {"d": self._dataset_reference(run.dataset), **_failure_document(run, number)} for run in update.runs_by_start if run.failure
+            ],
             "error": update.failure and {"code": update.failure.code, "text": update.failure.text},
-            "schema": [{"d": self._name(change.dataset), **_schema(change, update)} for change in update.schema_changes],
-            "checks": [{"d": self._name(check.dataset), **_check(check)} for check in update.checks],
-            "warnings": list(update.warnings),
+            "schema": [
+                {"d": self._dataset_reference(change.dataset), **_schema_document(change, update)} for change in update.schema_changes
+            ],
+            "checks": [{"d": self._dataset_reference(check.dataset), **_check_document(check)} for check in checks],
+            "warnings": [warning.text for warning in update.warnings],
         }
 
-    def _name(self, dataset: str) -> int | str:
+    def _dataset_reference(self, dataset: str) -> int | str:
         return self.numbers.get(dataset, dataset)
 
     def _flow_run(self, run: FlowRun, positions: Mapping[str, Sequence[int]]) -> Document:
@@ -231,7 +239,7 @@ class Site:
         backlog = list(asdict(run.backlog).values()) if run.backlog else None
         return {
             "flow": "" if run.flow == run.dataset else run.flow,
-            "d": self._name(run.dataset),
+            "d": self._dataset_reference(run.dataset),
             "status": run.status.value,
             "queued": run.queued_at,
             "start": run.started_at,
@@ -260,16 +268,13 @@ def _columns_of(items: Sequence[Any], shape: Any) -> Document:
     return {key: [row[key] for row in rows] for key in rows[0]} if rows else {}
 
 
-def _point(number: int, count: RuleCount) -> list[int]:
+def _rule_point(number: int, count: RuleCount) -> list[int]:
     """A measurement of a rule: number of the update, passed, failed."""
     return [number, count.passed, count.failed]
 
 
-def _summary(update: UpdateRun) -> Document:
-    def total(field: str) -> int:
-        return sum(getattr(run, field) for run in update.runs)
-
-    failed = next((run.failure for run in update.runs if run.failure), update.failure)
+def _update_item(update: UpdateRun) -> Document:
+    failed = next((run.failure for run in update.runs_by_start if run.failure), update.failure)
     return {
         "n": update.number,
         "short": update.id[:6],
@@ -278,10 +283,10 @@ def _summary(update: UpdateRun) -> Document:
         "cause": update.cause,
         "start": update.started_at,
         "end": update.ended_at,
-        "rows": total("rows"),
-        "dropped": total("dropped"),
-        "quarantined": total("quarantined"),
-        "broken": sum(count.failed for run in update.runs for count in run.rules),
+        "rows": update.total("rows"),
+        "dropped": update.total("dropped"),
+        "quarantined": update.total("quarantined"),
+        "broken": update.total("violations"),
         "flows": dict(Counter(run.status.value for run in update.runs)),
         "schema_changes": len(update.schema_changes),
         "checks_failed": sum(check.success is False for check in update.checks),
@@ -302,30 +307,30 @@ def _run_of_dataset(run: DatasetRun) -> Document:
     }
 
 
-def _check(check: TableCheck) -> Document:
+def _check_document(check: TableCheck) -> Document:
     shown = {"name": check.name, "severity": check.severity, "success": check.success, "version": check.table_version}
     return {**shown, "at": check.at, "observed": check.observed, "expected": check.expected, "message": check.message}
 
 
-def _failure(run: FlowRun, update: int) -> Document:
+def _failure_document(run: FlowRun, update: int) -> Document:
     assert run.failure is not None
     return {"flow": run.flow, "code": run.failure.code, "text": run.failure.text, "n": update, "at": run.ended_at}
 
 
-def _schema(change: SchemaChange, update: UpdateRun) -> Document:
+def _schema_document(change: SchemaChange, update: UpdateRun) -> Document:
     added, widened = ([list(column) for column in columns] for columns in (change.added, change.widened))
     return {"n": update.number, "at": change.at, "flow": change.flow, "added": added, "widened": widened, "file": change.file}
 
 
-def _place(flow: Any) -> list[Any] | None:
+def _source_place(flow: Any) -> list[Any] | None:
     return [flow.source.file, flow.source.line] if flow.source else None
 
 
-def _sample(sample: Sample) -> Document:
+def _sample_document(sample: Sample) -> Document:
     return {"columns": list(sample.columns), "rows": [list(row) for row in sample.rows], "note": sample.note}
 
 
-def _table(facts: TableFacts | None) -> Document | None:
+def _table_document(facts: TableFacts | None) -> Document | None:
     if facts is None:
         return None
     return {
@@ -334,6 +339,46 @@ def _table(facts: TableFacts | None) -> Document | None:
         "bytes": facts.bytes,
         "files": facts.files,
         "versions": [[v.number, v.at, v.operation, v.rows] for v in facts.versions],
-        "sample": _sample(facts.sample),
-        "quarantine": facts.quarantine and {**_sample(facts.quarantine), "held": facts.held},
+        "sample": _sample_document(facts.sample),
+        "quarantine": facts.quarantine and {**_sample_document(facts.quarantine), "held": facts.held},
     }
+
+
+LINES = 120
+"""Number of lines of a file to show, beginning a few before the definition."""
+_BEFORE = 3
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """Lines of a file; `first`: the number of the first one."""
+
+    file: str
+    line: int
+    first: int
+    lines: tuple[str, ...]
+
+
+class SourceTexts:
+    """Reads source files below one folder: an event log from elsewhere must not bring other files of this machine onto a page."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self._lines = lru_cache(maxsize=None)(self._read_source)
+
+    def text(self, source: Source | None) -> SourceText | None:
+        """The lines around a definition; without lines where the file is gone, no text or outside of the folder."""
+        if source is None:
+            return None
+        lines = self._lines(source.file)
+        first = max(1, source.line - _BEFORE)
+        return SourceText(source.file, source.line, first, lines[first - 1 : first - 1 + LINES])
+
+    def _read_source(self, file: str) -> tuple[str, ...]:
+        path = (self._root / file).resolve()
+        if not path.is_relative_to(self._root) or path.suffix.lower() not in (".py", ".sql", ".ipynb", ".r", ".scala"):
+            return ()
+        try:
+            return tuple(redacted(path.read_text(encoding="utf-8")).splitlines())
+        except (OSError, UnicodeDecodeError, ValueError):
+            return ()

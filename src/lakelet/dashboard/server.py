@@ -15,8 +15,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.dashboard.documents import Document, Site
-from lakelet.dashboard.page import Page
-from lakelet.dashboard.site_files import assets, script
+from lakelet.dashboard.page import Page, assets, script
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.5

@@ -12,6 +12,7 @@ from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import json_rows
 from lakelet.storage.delta.type_names import spark_type_text
+from lakelet.storage.delta_rs import query
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 VERSIONS = 30
@@ -58,7 +59,7 @@ class TableFacts:
 
 
 class StoredTables:
-    """Looks at the tables of one storage; what was looked at is looked at again only in a new version.
+    """Reads the tables of one storage; a table is read again only in a new version.
 
     Args:
         sample_rows: how many rows of each table are shown; 0 shows none.
@@ -72,33 +73,33 @@ class StoredTables:
         """The facts of those of `names` that are stored tables."""
         storage = Storage(self._root)  # a new one: it reads its registry once
         registry = storage.registry()
-        found = {name: self._facts(name, storage, registry) for name in names}
+        found = {name: self._table_facts(name, storage, registry) for name in names}
         return {name: facts for name, facts in found.items() if facts is not None}
 
-    def _facts(self, name: str, storage: Storage, registry: Registry) -> TableFacts | None:
-        table = _open(storage, registry.datasets.get(name.lower()))
+    def _table_facts(self, name: str, storage: Storage, registry: Registry) -> TableFacts | None:
+        table = _stored_table(storage, registry.datasets.get(name.lower()))
         if table is None:
             return None
-        beside = _open(storage, registry.datasets.get(f"{name.lower()}_quarantine"))
+        beside = _stored_table(storage, registry.datasets.get(f"{name.lower()}_quarantine"))
         versions = table.version(), None if beside is None else beside.version()
         before = self._known.get(name)
         if before is None or before[:2] != versions:
-            before = self._known[name] = (*versions, self._look(name, table, beside))
+            before = self._known[name] = (*versions, self._read_facts(name, table, beside))
         return before[2]
 
-    def _look(self, name: str, table: Any, beside: Any) -> TableFacts:
+    def _read_facts(self, name: str, table: Any, beside: Any) -> TableFacts:
         fields = json.loads(table.schema().to_json())["fields"]
         columns = tuple((f["name"], spark_type_text(f["type"])) for f in fields)
         files = table.get_add_actions(flatten=True)
         sizes = files.column("size_bytes").to_pylist()
         held, quarantine = None, None
         if beside is not None and REASONS in [f.name for f in beside.schema().fields]:
-            held = _held(beside)
-            quarantine = self._sample(beside, f'ORDER BY "{RELEASED}" IS NULL DESC, "{WHEN}" DESC')
-        facts = _count(table), table.version(), sum(sizes), len(sizes), columns, _versions(table), self._sample(table, "")
+            held = _held_count(beside)
+            quarantine = self._sample_rows(beside, f'ORDER BY "{RELEASED}" IS NULL DESC, "{WHEN}" DESC')
+        facts = _row_count(table), table.version(), sum(sizes), len(sizes), columns, _table_versions(table), self._sample_rows(table, "")
         return TableFacts(name, *facts, quarantine, held)
 
-    def _sample(self, table: Any, order: str) -> Sample:
+    def _sample_rows(self, table: Any, order: str) -> Sample:
         import pyarrow as pa
         from deltalake.exceptions import DeltaError
 
@@ -107,17 +108,17 @@ class StoredTables:
         if '"variant"' in table.schema().to_json():
             return Sample(note="VARIANT columns need Spark: lakelet show reads them.")
         try:
-            batches = list(_query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
+            batches = list(query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
         except DeltaError:
             return Sample(note="The table uses features that need Spark: lakelet show reads it.")
         except pa.ArrowInvalid:
             return Sample(note="The table has texts that are not UTF-8: lakelet show reads it.")
         names = tuple(f.name for f in table.schema().fields)
-        rows = tuple(tuple(_text(row.get(name)) for name in names) for batch in batches for row in json_rows(batch))
+        rows = tuple(tuple(_cell_text(row.get(name)) for name in names) for batch in batches for row in json_rows(batch))
         return Sample(names, rows)
 
 
-def _open(storage: Storage, stored: StoredDataset | None) -> Any:
+def _stored_table(storage: Storage, stored: StoredDataset | None) -> Any:
     """The Delta table, None where there is none or its log cannot be read here."""
     from deltalake.exceptions import DeltaError
 
@@ -129,33 +130,24 @@ def _open(storage: Storage, stored: StoredDataset | None) -> Any:
         return None
 
 
-def _query(table: Any, sql: str) -> Any:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    builder = QueryBuilder().register("t", table)
-    builder.execute("SET datafusion.execution.parquet.coerce_int96 = 'us'")  # files of an older Lakelet: nanoseconds end in 2262
-    return pa.RecordBatchReader.from_stream(builder.execute(sql))
-
-
-def _count(table: Any) -> int | None:
+def _row_count(table: Any) -> int | None:
     """Rows by the statistics of the table's log; None where they are missing or do not know of deletions."""
     files = table.get_add_actions(flatten=True)
     counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
     return None if None in counts or "deletionVectors" in (table.protocol().reader_features or ()) else sum(counts)
 
 
-def _held(table: Any) -> int | None:
+def _held_count(table: Any) -> int | None:
     """Rows that a quarantine holds; None where only Spark can count them."""
     from deltalake.exceptions import DeltaError
 
     try:
-        return sum(int(batch.column(0)[0].as_py()) for batch in _query(table, f'SELECT count(*) FROM t WHERE "{RELEASED}" IS NULL'))
+        return sum(int(batch.column(0)[0].as_py()) for batch in query(table, f'SELECT count(*) FROM t WHERE "{RELEASED}" IS NULL'))
     except DeltaError:
         return None
 
 
-def _versions(table: Any) -> tuple[TableVersion, ...]:
+def _table_versions(table: Any) -> tuple[TableVersion, ...]:
     found = []
     for entry in table.history(VERSIONS):
         metrics: Mapping[str, Any] = entry.get("operationMetrics") or {}
@@ -165,7 +157,7 @@ def _versions(table: Any) -> tuple[TableVersion, ...]:
     return tuple(found)
 
 
-def _text(value: Any) -> str | None:
+def _cell_text(value: Any) -> str | None:
     if value is None:
         return None
     text = redacted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))

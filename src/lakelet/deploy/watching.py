@@ -20,10 +20,12 @@ from lakelet.base.text import TextEnum, moment_of
 from lakelet.deploy.connection import UnansweredRequest
 from lakelet.deploy.remote import request
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
 if TYPE_CHECKING:
     from lakelet.deploy.connection import Client
+
 
 PAGE = 250
 """Events of one answer; the most that a workspace gives."""
@@ -226,15 +228,7 @@ def stop(client: Client, pipeline_id: str, update_id: str | None = None) -> Remo
 
 def unfinished(rows: Iterator[Row]) -> tuple[str, ...]:
     """The datasets that an update did not finish, by its events: failed, skipped because of that, or stopped."""
-    states: dict[str, FlowState] = {}
-    for row in rows:
-        event = event_of(row)
-        if event is not None and event.event_type is EventType.FLOW_PROGRESS:
-            name = event.origin.target_name or event.origin.flow_name
-            if name:
-                states[name] = FlowState(event.body["status"])
-    left_out = (FlowState.EXCLUDED,)
-    return tuple(name for name, state in states.items() if not state.is_done and state not in left_out)
+    return tuple(name for update in reduce_events(json_of(row) for row in rows).updates for name in update.unfinished)
 
 
 class EventTail:

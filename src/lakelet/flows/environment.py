@@ -16,7 +16,7 @@ from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.delta.live_files import LiveFiles
 from lakelet.storage.delta.tables import TableLog
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.root import Storage, StoredDataset, new_table_path
 
 

@@ -15,7 +15,7 @@ from lakelet.flows.attempts import has_batch
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.metrics import emit_change
 from lakelet.flows.positions import Checkpoint
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 
 
 class SchemaGrew(Exception):

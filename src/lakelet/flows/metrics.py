@@ -12,7 +12,7 @@ from typing import Any
 
 from lakelet.autoloader.spec import SchemaChange
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.eventlog.states import EventType, FlowState, Level
 
 

@@ -6,6 +6,7 @@ Tables are read with delta-rs and queries are answered by DuckDB where these giv
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -19,10 +20,10 @@ from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import field_type_text, json_rows
-from lakelet.inspection.logged_events import read_events
-from lakelet.inspection.opened import find_dataset, is_mapped, open_or_none, path_of, query, unwritten
+from lakelet.inspection.opened import find_dataset, is_mapped, path_of, unwritten
 from lakelet.language.model import Kind
 from lakelet.storage.delta.type_names import spark_type_text
+from lakelet.storage.delta_rs import open_or_none, query
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
 from lakelet.storage.published_views import published_view
@@ -31,6 +32,7 @@ from lakelet.storage.root import Storage, StoredDataset
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
 
 Note = Callable[[str], None]
 """Called with the reason right before a query starts Spark."""
@@ -62,10 +64,10 @@ def list_tables(storage: AnyPath, *, private: bool = False) -> list[TableInfo]:
     """All stored datasets by name, private ones only on demand. Row counts come from the tables' logs, no data is read."""
     registry = Storage(storage).registry()
     chosen = [d for d in registry.datasets.values() if private or not d.private]
-    return [_info(storage, dataset) for dataset in sorted(chosen, key=lambda d: d.name)]
+    return [_table_info(storage, dataset) for dataset in sorted(chosen, key=lambda d: d.name)]
 
 
-def _info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
+def _table_info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
     path = path_of(storage, dataset)
     rows = version = None
     columns: tuple[Mapping[str, str], ...] = ()
@@ -74,12 +76,12 @@ def _info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
         version = table.version()
         fields = json.loads(table.schema().to_json())["fields"]
         columns = tuple({"name": f["name"], "type": spark_type_text(f["type"])} for f in fields)
-        rows = _count(table)
+        rows = _row_count(table)
     shown = path.as_uri() if dataset.path else ""
     return TableInfo(dataset.name, dataset.kind, shown, rows, version, columns, dataset.private, dataset.active, dataset.quarantine_of)
 
 
-def _count(table: Any) -> int | None:
+def _row_count(table: Any) -> int | None:
     """Rows of a table from the statistics in its log; counted where they are missing or do not know of deletions."""
     files = table.get_add_actions(flatten=True)
     counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
@@ -123,7 +125,7 @@ class TableRows:
     more: bool = False
 
 
-def _rows(reader: Batches, limit: int | None = None, total: int | None = None) -> TableRows:
+def _table_rows(reader: Batches, limit: int | None = None, total: int | None = None) -> TableRows:
     names = tuple(reader.schema.names)
     types = tuple(map(field_type_text, reader.schema))
     return TableRows(names, islice((row for batch in reader for row in json_rows(batch)), limit), types, total, reader)
@@ -165,12 +167,12 @@ def read_rows(
             raise unwritten(dataset.name)
         selected = selection.query(".".join(quoted(part) for part in split_name(dataset.name)))
         return run_sql(storage, selected, limit=limit, note=note)
-    total = _count(table) if table is not None and limit is not None else None
-    return _rows(_reader(path_of(storage, dataset), dataset, limit, note), limit, total)
+    total = _row_count(table) if table is not None and limit is not None else None
+    return _table_rows(_reader(path_of(storage, dataset), dataset, limit, note), limit, total)
 
 
 def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> Batches:
-    """The rows of one stored dataset as arrow batches; a one-part name is looked for in all schemas. Raises UNKNOWN_TABLE."""
+    """The rows of one stored dataset as arrow batches; a one-part name is searched in all schemas. Raises UNKNOWN_TABLE."""
     registry = Storage(storage).registry()
     dataset = find_dataset(registry, name)
     path = path_of(storage, dataset)
@@ -190,7 +192,7 @@ def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note
         with suppress(DeltaError, pa.ArrowInvalid):
             found = query(table, "SELECT * FROM t" if limit is None else f"SELECT * FROM t LIMIT {limit}")
             first = list(found) if limit is not None else list(islice(found, 1))  # here, so that Spark reads what delta-rs cannot
-            return Batches(found.schema, chain(first, _rest(found, dataset.name)))
+            return Batches(found.schema, chain(first, _checked_batches(found, dataset.name)))
         if _is_plain(table):  # texts that are not UTF-8
             files = _files(table, path)
             return all_of(readable(files.to_table() if limit is None else files.head(limit)))
@@ -207,7 +209,7 @@ def all_of(table: pa.Table) -> Batches:
     return Batches(table.schema, table.to_batches())
 
 
-def _rest(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+def _checked_batches(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
     """The batches, with an error that says what to do. Raises QUERY_FAILED for a text that is not UTF-8."""
     import pyarrow as pa
 
@@ -246,7 +248,7 @@ def run_sql(
 
     Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
     """
-    from lakelet.inspection.duck.refusal import NotSame
+    from lakelet.inspection.duckdb.values import NotSame
 
     if spark is None:
         try:
@@ -271,8 +273,8 @@ def duck_table(storage: AnyPath, sql: str) -> pa.Table:
 
 
 def _duck_answer(storage: AnyPath, sql: str, limit: int | None) -> tuple[pa.Table, int | None]:
-    from lakelet.inspection.duck.answers import answer
-    from lakelet.inspection.duck.tables import Tables
+    from lakelet.inspection.duckdb.answers import answer
+    from lakelet.inspection.duckdb.tables import Tables
 
     return answer(Tables(storage), sql, limit=limit)
 
@@ -285,21 +287,58 @@ def first_rows(table: pa.Table, limit: int | None) -> TableRows:
 def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> TableRows:
     """The rows of an answer, which has one more than `limit` if there are more."""
     shown = table if limit is None else table.slice(0, limit)
-    return replace(_rows(all_of(shown), None, total), more=total is None)
+    return replace(_table_rows(all_of(shown), None, total), more=total is None)
 
 
-__all__ = [
-    "Batches",
-    "Note",
-    "RowSelection",
-    "TableInfo",
-    "TableRows",
-    "duck_table",
-    "find_dataset",
-    "first_rows",
-    "list_tables",
-    "read_arrow",
-    "read_events",
-    "read_rows",
-    "run_sql",
-]
+@dataclass(frozen=True)
+class HeldRows:
+    """Content of a quarantine. `broken`: rule → held rows that break it, most first; a row may break several.
+
+    `name`: of the dataset; `table`: of the quarantine. `rows`: the held ones. `released`: how many have gone back.
+    """
+
+    name: str
+    table: str
+    held: int
+    released: int
+    broken: tuple[tuple[str, int], ...]
+    rows: TableRows
+
+
+def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> HeldRows:
+    """The rows that are held of a dataset, `name` being its own name or that of its quarantine.
+
+    Raises UNKNOWN_TABLE for a dataset that is not stored or has no quarantine.
+    """
+    dataset, quarantine = _dataset_and_quarantine(storage, name)
+    counted, held, released = Counter[str](), 0, 0
+    for row in read_rows(storage, quarantine.name, note=note).rows:
+        if row["_released_by"] is not None:
+            released += 1
+            continue
+        held += 1
+        counted.update(row["_broken_rules"] or ())
+    found = read_rows(storage, quarantine.name, note=note)
+    columns = tuple(name for name in found.columns if name != "_released_by")
+    shown = TableRows(columns, islice(_held_rows(found.rows), limit), total=held)
+    broken = tuple(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+    return HeldRows(dataset, quarantine.name, held, released, broken, shown)
+
+
+def _held_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row.pop("_released_by") is None:
+            yield row
+
+
+def _dataset_and_quarantine(storage: AnyPath, name: str) -> tuple[str, StoredDataset]:
+    """Full name of a dataset, and its quarantine."""
+    registry = Storage(storage).registry()
+    found = find_dataset(registry, name)
+    if found.quarantine_of is not None:
+        return found.quarantine_of, found
+    quarantine = next((d for d in registry.datasets.values() if (d.quarantine_of or "").lower() == found.name.lower()), None)
+    if quarantine is None:
+        todo = 'Keep its dropped rows from now on: table_properties={"lakelet.quarantine": "true"}'
+        raise LakeletError("UNKNOWN_TABLE", f"{found.name} has no quarantine", todo=todo)
+    return found.name, quarantine

@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import TableName, split_name
-from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
 from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 def path_of(storage: AnyPath, dataset: StoredDataset) -> AnyPath:
     return Storage(storage).at(dataset.path)
-
-
-def open_or_none(path: AnyPath) -> Any:
-    """The Delta table, None where there is none."""
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        return open_table(path)
-    except TableNotFoundError:
-        return None
 
 
 def is_mapped(table: Any) -> bool:
     """Whether the table's files hold its columns under other names; delta-rs's dataset reads those as NULL, its queries do not."""
     properties: Mapping[str, str] = table.metadata().configuration or {}
     return properties.get("delta.columnMapping.mode", "none") != "none"
-
-
-def query(table: Any, sql: str) -> pa.RecordBatchReader:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    builder = QueryBuilder().register("t", table)
-    builder.execute("SET datafusion.execution.parquet.coerce_int96 = 'us'")  # files of an older Lakelet: nanoseconds end in 2262
-    return pa.RecordBatchReader.from_stream(builder.execute(sql))
 
 
 def find_dataset(registry: Registry, name: str) -> StoredDataset:
@@ -57,7 +34,7 @@ def find_dataset(registry: Registry, name: str) -> StoredDataset:
     except ValueError as problem:
         raise LakeletError("UNKNOWN_TABLE", str(problem)) from None
     found = find_stored(registry, resolved)
-    elsewhere = [] if found is not None else _ending(registry, split_name(name))
+    elsewhere = [] if found is not None else _datasets_ending_so(registry, split_name(name))
     if len(elsewhere) > 1:
         what, todo = f"several schemas have a table {name}", "Write the whole name of the one that is meant."
         raise LakeletError("UNKNOWN_TABLE", what, why="\n".join(sorted(one.name for one in elsewhere)), todo=todo)
@@ -66,7 +43,7 @@ def find_dataset(registry: Registry, name: str) -> StoredDataset:
     return found or elsewhere[0]
 
 
-def _ending(registry: Registry, parts: Sequence[str]) -> list[StoredDataset]:
+def _datasets_ending_so(registry: Registry, parts: Sequence[str]) -> list[StoredDataset]:
     """The datasets with a table whose names end with these parts."""
     wanted = [part.lower() for part in parts]
     return [d for d in registry.datasets.values() if d.path and [p.lower() for p in split_name(d.name)][-len(wanted) :] == wanted]

@@ -18,7 +18,7 @@ from lakelet.autoloader.state.source_moves import noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name
 from lakelet.files.moves import PROJECT, STORAGE, is_below, replaced
-from lakelet.inspection.inspector import find_dataset
+from lakelet.inspection.opened import find_dataset
 from lakelet.spark.names.file_states import Source, json_logs_of, sources_of
 from lakelet.storage.root import Storage
 
@@ -77,14 +77,14 @@ def read_history(storage: AnyPath, name: str) -> list[SourceHistory]:
 
     Raises UNKNOWN_TABLE for a name that is not stored, CF_STATE_DAMAGED for a log that cannot be read.
     """
-    return [_history(source, location) for source, location in _logs(Storage(storage), name)]
+    return [_history(source, location) for source, location in _schema_logs(Storage(storage), name)]
 
 
 def differences(storage: AnyPath, name: str, first: int, second: int, *, source: str | None = None) -> tuple[ColumnDifference, ...]:
     """Return the changes from version `first` to `second` of one source. Raises USAGE where the source or a version does not exist."""
-    _, location = _one(Storage(storage), name, source)
+    _, location = _one_source(Storage(storage), name, source)
     versions = _versions(location)
-    return tuple(_changes(_find(versions, first, location), _find(versions, second, location)))
+    return tuple(_changes(_find_version(versions, first, location), _find_version(versions, second, location)))
 
 
 @dataclass(frozen=True)
@@ -102,25 +102,25 @@ def roll_back(storage: AnyPath, name: str, to: int, *, source: str | None = None
     Raises LAKELET_STORAGE_BUSY while an update runs, USAGE where the source or version does not exist or is the newest one already.
     """
     root = Storage(storage)
-    shown, location = _one(root, name, source)
+    shown, location = _one_source(root, name, source)
     with root.lease(str(uuid.uuid4())):
         versions = _versions(location)
-        wanted, newest = _find(versions, to, location), versions[-1]
+        wanted, newest = _find_version(versions, to, location), versions[-1]
         changes = tuple(_changes(newest, wanted))
         if not changes:
             raise LakeletError(
                 "USAGE", f"version {newest.number} of {shown} has the columns of version {to}; there is nothing to go back to"
             )
-        origin = {"reason": f"rolled back to version {to}", "rolled_back_to": to, "at": _now()}
+        origin = {"reason": f"rolled back to version {to}", "rolled_back_to": to, "at": _now_text()}
         made = SchemaLog(location).append(newest.number + 1, wanted.data, wanted.partitions, origin)
     return RolledBack(shown, made.number, changes)
 
 
-def _logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
+def _schema_logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
     """(source, location) of each source of a dataset that has a schema log, and of each `from_json` without a schema."""
     stored = find_dataset(storage.registry(), name)
     for source in sources_of(storage, TableName(*split_name(stored.name))):
-        location = _location(source, str(storage.root))
+        location = _source_location(source, str(storage.root))
         if SchemaLog(location).latest() is not None:
             yield f"{source.flow}/{source.number}", location
     for flow, location in json_logs_of(storage, TableName(*split_name(stored.name))):
@@ -129,7 +129,7 @@ def _logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
             yield f"{flow}/{versions[0].origin.get('source', 'from_json')}", location
 
 
-def _location(source: Source, storage: str) -> str:
+def _source_location(source: Source, storage: str) -> str:
     """The folder of the source's schema log: its state folder, or the cloudFiles.schemaLocation that was noted there."""
     files, folder = files_for(str(source.state))
     try:
@@ -150,8 +150,8 @@ def _as_moved(location: str, roots: Mapping[str, str], storage: str) -> str:
     return next((after for move in moves if (after := replaced(location, [move])) != location), location)
 
 
-def _one(storage: Storage, name: str, wanted: str | None) -> tuple[str, str]:
-    found = list(_logs(storage, name))
+def _one_source(storage: Storage, name: str, wanted: str | None) -> tuple[str, str]:
+    found = list(_schema_logs(storage, name))
     chosen = [pair for pair in found if wanted is None or wanted in (pair[0], pair[0].rpartition("/")[2])]
     if len(chosen) == 1:
         return chosen[0]
@@ -166,7 +166,7 @@ def _versions(location: str) -> list[SchemaLogVersion]:
     return SchemaLog(location).history()
 
 
-def _find(versions: Sequence[SchemaLogVersion], number: int, location: str) -> SchemaLogVersion:
+def _find_version(versions: Sequence[SchemaLogVersion], number: int, location: str) -> SchemaLogVersion:
     for version in versions:
         if version.number == number:
             return version
@@ -177,22 +177,22 @@ def _find(versions: Sequence[SchemaLogVersion], number: int, location: str) -> S
 def _history(source: str, location: str) -> SourceHistory:
     versions = _versions(location)
     before: list[SchemaLogVersion | None] = [None, *versions]
-    return SourceHistory(source, location, tuple(_shown(old, new) for old, new in zip(before, versions, strict=False)))
+    return SourceHistory(source, location, tuple(_described_version(old, new) for old, new in zip(before, versions, strict=False)))
 
 
-def _shown(before: SchemaLogVersion | None, version: SchemaLogVersion) -> SchemaVersion:
+def _described_version(before: SchemaLogVersion | None, version: SchemaLogVersion) -> SchemaVersion:
     origin = version.origin
     reason = origin.get("reason") or ("new columns arrived" if origin.get("added") else "types grew" if origin.get("widened") else "edited")
     return SchemaVersion(version.number, origin.get("at"), reason, origin.get("first_file"), tuple(_changes(before, version)))
 
 
 def _changes(before: SchemaLogVersion | None, after: SchemaLogVersion) -> Iterator[ColumnDifference]:
-    old, new = _paths(before) if before else {}, _paths(after)
+    old, new = _types_by_path(before) if before else {}, _types_by_path(after)
     yield from (ColumnDifference(path, old.get(path), kind) for path, kind in new.items() if old.get(path) != kind)
     yield from (ColumnDifference(path, kind, None) for path, kind in old.items() if path not in new)
 
 
-def _paths(version: SchemaLogVersion) -> Mapping[str, str]:
+def _types_by_path(version: SchemaLogVersion) -> Mapping[str, str]:
     return {**dict(_fields(version.data, "")), **dict(_fields(version.partitions, ""))}
 
 
@@ -208,5 +208,5 @@ def _fields(schema: StructType, prefix: str) -> Iterator[tuple[str, str]]:
             yield f"{prefix}{field.name}", field.dataType.simpleString()
 
 
-def _now() -> str:
+def _now_text() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -12,8 +12,9 @@ from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.inspector import Note, TableRows, all_of, first_rows, list_tables, run_sql
-from lakelet.inspection.opened import find_dataset, open_or_none, path_of, unwritten
+from lakelet.inspection.opened import find_dataset, path_of, unwritten
 from lakelet.storage.delta.type_names import spark_type_text
+from lakelet.storage.delta_rs import open_or_none
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.root import Storage

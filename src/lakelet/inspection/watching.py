@@ -27,11 +27,11 @@ from lakelet.pipeline import Pipeline
 from lakelet.update.opened import LoadedPipeline
 
 QUIET_MS = 25
-"""An editor may write several times: the files are looked at when none changed for so long."""
+"""An editor may write several times: the files are read when none changed for so long."""
 LONGEST_MS = 100
-"""They are looked at after so long even if they go on changing."""
+"""The files are read after so long even if they go on changing."""
 ANYWAY_MS = 5_000
-"""They are looked at this often without any report: not every file system makes one."""
+"""The files are checked this often without any report: not every file system makes one."""
 _WATCHED = (".py", ".sql", ".ipynb", ".yml", ".yaml", ".toml", ".json")
 _CELL_COMMENT = "# MAGIC"  # what other languages say in a notebook that is stored as Python
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "tables", "checkpoints"})
@@ -252,7 +252,7 @@ def _texts_by_line(text: str, starts: tuple[int, ...], is_python: bool) -> Mappi
 def _statements(text: str, starts: Sequence[int]) -> dict[int, str] | None:
     """The text of the decorated function or other statement at each line, and all code of the file outside of them.
 
-    None where that cannot be told: the text is no Python, or a definition stands in no statement, as SQL in a notebook does.
+    None where that is not known: the text is no Python, or a definition stands in no statement, as SQL in a notebook does.
     """
     try:
         tree = ast.parse(text)
@@ -300,6 +300,3 @@ def _texts(loaded: LoadedPipeline) -> dict[str, str]:
         with suppress(FileNotFoundError):
             texts[str(file)] = file.read_text(encoding="utf-8", errors="replace")
     return texts
-
-
-__all__ = ["Finding", "PipelineWatch", "Previewed", "Problem", "Saved", "Valid", "changed", "pieces", "watched_files", "watched_folders"]

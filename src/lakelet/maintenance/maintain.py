@@ -18,7 +18,8 @@ from lakelet.files.remote import is_s3, scheme_of
 from lakelet.maintenance import reported
 from lakelet.maintenance.results import Maintained
 from lakelet.maintenance.settings import LEAST_SECONDS
-from lakelet.storage.root import MAINTENANCE, Registry, Storage, StoredDataset
+from lakelet.storage.lease import MAINTENANCE
+from lakelet.storage.root import Registry, Storage, StoredDataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lakelet.base.errors import LakeletError
 from lakelet.maintenance.results import Maintained
 from lakelet.storage.eventlog.events import Event, Origin
-from lakelet.storage.eventlog.failures import log_failure
+from lakelet.storage.eventlog.reading import log_failure
 from lakelet.storage.eventlog.states import EventType, Level, OperationState
 from lakelet.storage.eventlog.writer import append, ready
 from lakelet.storage.root import Registry, Storage

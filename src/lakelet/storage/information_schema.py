@@ -84,7 +84,7 @@ def names_relation(parts: Sequence[str]) -> bool:
 def described(storage: Storage) -> list[Described]:
     """The tables and published views of a storage, in the order of their names; private tables and quarantines are not among them."""
     stored = storage.reload().datasets.values()
-    tables = (_described(storage, d) for d in stored if not d.private and d.quarantine_of is None and d.path)
+    tables = (_described_relation(storage, d) for d in stored if not d.private and d.quarantine_of is None and d.path)
     found = [table for table in tables if table is not None]
     found += [
         Described(TableName(*name.split(".", 2)), VIEW, query=view.query)
@@ -94,7 +94,7 @@ def described(storage: Storage) -> list[Described]:
     return sorted(found, key=lambda table: table.name.key)
 
 
-def _described(storage: Storage, dataset: StoredDataset) -> Described | None:
+def _described_relation(storage: Storage, dataset: StoredDataset) -> Described | None:
     from deltalake.exceptions import DeltaError
 
     path, kind = storage.at(dataset.path), _table_type(dataset.kind)
@@ -103,7 +103,7 @@ def _described(storage: Storage, dataset: StoredDataset) -> Described | None:
         return None
     try:
         table = open_table(path)
-    except DeltaError:  # there is none, or a damaged one: whoever reads it is told
+    except DeltaError:  # there is none, or a damaged one: whoever reads it gets the error
         return Described(name, kind, path=path.as_uri())
     metadata, newest = table.metadata(), table.history(1)
     return Described(
@@ -112,8 +112,8 @@ def _described(storage: Storage, dataset: StoredDataset) -> Described | None:
         fields=json.loads(table.schema().to_json())["fields"],
         partitions=tuple(metadata.partition_columns),
         comment=metadata.description or None,
-        created=_moment(metadata.created_time),
-        altered=_moment(newest[0].get("timestamp")) if newest else None,
+        created=_timestamp_of(metadata.created_time),
+        altered=_timestamp_of(newest[0].get("timestamp")) if newest else None,
         path=path.as_uri(),
     )
 
@@ -128,7 +128,7 @@ def _table_type(kind: Kind) -> str:
     return kind.value.upper() if kind in (Kind.STREAMING_TABLE, Kind.MATERIALIZED_VIEW) else MANAGED
 
 
-def _moment(milliseconds: int | None) -> datetime | None:
+def _timestamp_of(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
@@ -195,7 +195,7 @@ def _schema_rows(tables: Sequence[Described]) -> Iterator[Row]:
 def _table_rows(tables: Sequence[Described]) -> Iterator[Row]:
     for table in tables:
         yield {
-            **_name(table),
+            **_name_columns(table),
             "table_type": table.table_type,
             "is_insertable_into": "YES" if table.table_type in (MANAGED, EXTERNAL) else "NO",
             "commit_action": "PRESERVE",
@@ -211,7 +211,7 @@ def _view_rows(tables: Sequence[Described]) -> Iterator[Row]:
     for table in tables:
         if table.table_type == VIEW:
             fixed = {"check_option": "NONE", "is_updatable": "NO", "is_insertable_into": "NO", "is_materialized": "NO"}
-            yield {**_name(table), "view_definition": table.query, **fixed}
+            yield {**_name_columns(table), "view_definition": table.query, **fixed}
 
 
 def _column_rows(tables: Sequence[Described]) -> Iterator[Row]:
@@ -221,7 +221,7 @@ def _column_rows(tables: Sequence[Described]) -> Iterator[Row]:
             name, metadata = str(field["name"]), field.get("metadata") or {}
             full = spark_type_text(field["type"])
             yield {
-                **_name(table),
+                **_name_columns(table),
                 "column_name": name,
                 "ordinal_position": position,
                 "is_nullable": "YES" if field.get("nullable", True) else "NO",
@@ -242,7 +242,7 @@ def _no_rows(tables: Sequence[Described]) -> Iterator[Row]:
     return iter(())
 
 
-def _name(table: Described) -> Row:
+def _name_columns(table: Described) -> Row:
     return {"table_catalog": table.name.catalog, "table_schema": table.name.schema, "table_name": table.name.name}
 
 

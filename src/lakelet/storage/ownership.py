@@ -63,16 +63,16 @@ def refused(registry: Registry, owner: Owner, datasets: Iterable[Dataset]) -> li
     errors = []
     for dataset in datasets:
         stored = registry.datasets.get(dataset.name.key)
-        if (taken := _taken(registry, dataset, stored)) is not None:
+        if (taken := _name_taken_error(registry, dataset, stored)) is not None:
             errors.append(taken)
             continue
         stays = dataset.kind in (Kind.SINK, Kind.VIEW) or stored is None or stored.kind is Kind.SINK
         if not stays and stored is not None and not owner.owns(stored):
-            errors.append(_owned(stored, registry.pipelines.get(stored.owner or ""), owner.identity, dataset))
+            errors.append(_owned_by_other_error(stored, registry.pipelines.get(stored.owner or ""), owner.identity, dataset))
     return errors
 
 
-def _taken(registry: Registry, dataset: Dataset, stored: StoredDataset | None) -> LakeletError | None:
+def _name_taken_error(registry: Registry, dataset: Dataset, stored: StoredDataset | None) -> LakeletError | None:
     """The error for a dataset with the name of a quarantine that is stored, or whose quarantine has the name of another stored table."""
     name, where = str(dataset.name), dataset.where
     if stored is not None and stored.quarantine_of is not None and dataset.kind not in (Kind.SINK, Kind.VIEW):
@@ -86,7 +86,7 @@ def _taken(registry: Registry, dataset: Dataset, stored: StoredDataset | None) -
     return LakeletError("QUARANTINE_REFUSED", what, dataset=name, where=where, todo=todo)
 
 
-def _owned(stored: StoredDataset, other: Identity | None, mine: Identity, dataset: Dataset) -> LakeletError:
+def _owned_by_other_error(stored: StoredDataset, other: Identity | None, mine: Identity, dataset: Dataset) -> LakeletError:
     name = other.name if other else "?"
     return LakeletError(
         "TABLE_OWNED",

@@ -44,7 +44,7 @@ def event_log_view(name: TableName) -> PublishedView:
 def save_views(storage: Storage, views: Iterable[PublishedView], *, owner: str) -> None:
     """Replace a pipeline's published views in the storage; nothing is written where nothing changed.
 
-    Views of other pipelines stay. Those of an older Lakelet, which did not record an owner, are this pipeline's.
+    Views of other pipelines stay. Those without an owner are this pipeline's.
     """
     before = load_views(storage)
     others = {key: view for key, view in before.items() if view.owner not in (owner, None)}

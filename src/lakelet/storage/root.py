@@ -1,10 +1,10 @@
-"""The storage root: one registry of names, one lease, and where everything lies. No Spark.
+"""The storage root: one registry of names, and where everything lies. No Spark.
 
     <root>/system/registry.json     names, kinds, reset epochs, fingerprints
     <root>/system/lease-<id>.json   who updates this storage now
     <root>/system/events            event log (Delta)
     <root>/tables/<catalog>/<schema>/<name>
-    <root>/checkpoints/<catalog>/<schema>/<target>/<flow>/<generation>
+    <root>/checkpoints/<catalog>/<schema>/<target>/<flow>/<epoch>
     <root>/autoloader/<catalog>/<schema>/<target>/<flow>/<epoch>/<source number>
 
 Every write replaces a whole file, so a crash leaves the old or the new one, never half of one.
@@ -13,29 +13,23 @@ Every write replaces a whole file, so a crash leaves the old or the new one, nev
 from __future__ import annotations
 
 import json
-import re
-import socket
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from zlib import crc32
-
-import psutil
 
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.pipeline_identity import Identity
-from lakelet.files.durable import before, write_atomically, writing
+from lakelet.files.durable import before, write_atomically
 from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.language.model import Kind
+from lakelet.storage.lease import Lease
 
 FORMAT = 5
 """2: pipelines are recorded, and which of them owns a table. 3: which description a table has. 4: which tables are quarantines. 5: how much
@@ -44,10 +38,6 @@ INTERNAL = "_changes"
 """Folder of a change table that holds the table with its hidden rows and columns (docs/decisions/0012-change-tables.md)."""
 JSON_SCHEMAS = "json"
 """Folder, beside the states of a flow's sources, of the schema logs of its `from_json` (docs/semantics/json-columns.md)."""
-_LEASE = re.compile(r"lease-.*\.json")
-_GIVE_UP_SECONDS = 3.0
-MAINTENANCE = "maintain-"
-"""Start of the ids under which maintenance holds a lease."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +142,7 @@ class Registry:
 
         Unknown keys of a known format are Lakelet's error and raise TypeError.
         """
-        data = _parsed(text, source)
+        data = _parsed_registry(text, source)
         if data["format"] != FORMAT:
             raise unknown_format(source, data["format"], FORMAT)
         last = data["last_update"]
@@ -206,21 +196,23 @@ class Storage:
             return any_path("/" + path.split(":", 1)[1].lstrip("/"))
         return any_path(path) if scheme is not None or path.startswith("/") else self.root / path
 
-    def checkpoint(self, target: TableName, flow: str, generation: str) -> AnyPath:
-        return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
+    def checkpoint(self, target: TableName, flow: str, epoch: str) -> AnyPath:
+        return self.root / "checkpoints" / _table_folder(target) / _folder_segment(flow) / epoch
 
     def flow_folders(self, target: TableName) -> tuple[AnyPath, AnyPath]:
         """Return the folder with all checkpoints of a table's flows, and the one with the states of their sources."""
-        return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
+        return self.root / "checkpoints" / _table_folder(target), self.root / "autoloader" / _table_folder(target)
 
     def source_state(self, target: TableName, flow: str, number: int) -> AnyPath:
         """Folder with the state of source `number` of a flow since its last reset."""
-        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / str(number)
+        return self.root / "autoloader" / _table_folder(target) / _folder_segment(flow) / self.reset_id(target.key, flow) / str(number)
 
     def json_schema(self, target: TableName, flow: str, key: str) -> AnyPath:
         """Folder with the schema log of a flow's `from_json` of that `schemaLocationKey`, since its last reset (JC-1)."""
-        name = f"{_segment(key)[:80]}-{crc32(key.encode()):08x}"
-        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / JSON_SCHEMAS / name
+        name = f"{_folder_segment(key)[:80]}-{crc32(key.encode()):08x}"
+        return (
+            self.root / "autoloader" / _table_folder(target) / _folder_segment(flow) / self.reset_id(target.key, flow) / JSON_SCHEMAS / name
+        )
 
     def reset_id(self, target: str, flow: str) -> str:
         """Return what a reset of a flow into `target` (key) changes: the reset epoch, then `r` and the resets of its checkpoint, if any."""
@@ -233,14 +225,14 @@ class Storage:
     def registry(self) -> Registry:
         """What is stored; an empty registry where nothing was stored yet."""
         with self._lock:
-            return self._load()
+            return self._load_registry()
 
     def reload(self) -> Registry:
         with self._lock:
             self._registry = None
-            return self._load()
+            return self._load_registry()
 
-    def _load(self) -> Registry:
+    def _load_registry(self) -> Registry:
         if self._registry is None:
             try:
                 self._registry = _read_registry(self.registry_file)
@@ -263,94 +255,40 @@ class Storage:
     def save(self, registry: Registry) -> None:
         """Replace the stored registry."""
         with self._lock:
-            self._store(registry)
+            self._store_registry(registry)
 
     def remember(self, dataset: StoredDataset) -> None:
         """Store one dataset's entry."""
         with self._lock:
-            registry = self._load()
-            self._store(replace(registry, datasets={**registry.datasets, dataset.name.lower(): dataset}))
+            registry = self._load_registry()
+            self._store_registry(replace(registry, datasets={**registry.datasets, dataset.name.lower(): dataset}))
 
     def note_flow(self, flow: StoredFlow) -> None:
         """Keep one flow's entry for the next `save` or `remember`: losing it costs a look at a few log files, nothing else."""
         with self._lock:
-            registry = self._load()
+            registry = self._load_registry()
             self._registry = replace(registry, flows={**registry.flows, flow.key: flow})
 
-    def _store(self, registry: Registry) -> None:
+    def _store_registry(self, registry: Registry) -> None:
         write_atomically(self.registry_file, registry.to_json(), keep=self.recovered is None)
         self._registry, self.recovered = registry, None
         reached("registry.written")
 
     # ------------------------------------------------------------------------------------------------------ lease
 
-    @contextmanager
-    def lease(self, update_id: str) -> Iterator[None]:
-        """Hold the storage for one update.
-
-        Raises LAKELET_STORAGE_BUSY if a living process holds it; what dead ones left is removed.
-        """
-        mine = self.system / f"lease-{update_id}.json"
-        if isinstance(self.system, Path):
-            with writing(mine):
-                self.system.mkdir(parents=True, exist_ok=True)
-        write_atomically(mine, _lease_text(update_id, _place(self.system)))
-        try:
-            self._wait_until_alone(mine)
-            reached("lease.acquired")
-            yield
-        finally:
-            try:
-                mine.unlink(missing_ok=True)
-            except OSError:  # nothing can be written any more; the file counts for nothing in this process, nor after its end
-                _ended.add(update_id)
-
-    def _lease_files(self) -> list[AnyPath]:
-        return [self.system / name for name in sorted(names_in(self.system)) if _LEASE.fullmatch(name)]
-
-    def _wait_until_alone(self, mine: AnyPath) -> None:
-        """Return when no other living process has a lease, else raise LAKELET_STORAGE_BUSY.
-
-        Everybody puts a file first and looks at the others' afterwards, so of two at once at least one sees the other. Whoever sees an
-        earlier one gives up; the earliest waits for the others to do so, unless they had looked before it came
-        (docs/decisions/0008-lease.md).
-        """
-        me = json.loads(mine.read_text())
-        deadline = time.monotonic() + _GIVE_UP_SECONDS
-        while others := [lease for lease in self._leases() if lease["update_id"] != me["update_id"]]:
-            if time.monotonic() > deadline or any(_precedence(other) < _precedence(me) for other in others):
-                raise self._busy(others[0])
-            time.sleep(0.05)
-        for file in self._lease_files():
-            if file != mine and _holder(file, self.system) is None:
-                file.unlink(missing_ok=True)
+    def lease(self, update_id: str) -> AbstractContextManager[None]:
+        """See `Lease.held`."""
+        return Lease(self.root).held(update_id)
 
     def refuse_if_busy(self) -> None:
-        """Raises LAKELET_STORAGE_BUSY if a living process holds a lease; reads only."""
-        for holder in self._leases():
-            raise self._busy(holder)
-
-    def _leases(self) -> list[Mapping[str, Any]]:
-        """The leases of living processes."""
-        found = [_holder(file, self.system) for file in self._lease_files()]
-        return [holder for holder in found if holder is not None]
-
-    def _busy(self, holder: Mapping[str, Any]) -> LakeletError:
-        process, since = f"process {holder['pid']} on {holder['host']}", f"{holder['since'][:19]} UTC"
-        file, id = self.system / f"lease-{holder['update_id']}.json", holder["update_id"]
-        maintained = id.startswith(MAINTENANCE)
-        return LakeletError(
-            "LAKELET_STORAGE_BUSY",
-            f"{'`lakelet maintain`' if maintained else 'another update'} is running on {self.root}",
-            why=f"{'maintenance by' if maintained else f'update {id[:8]} of'} {process} holds it since {since}",
-            todo=f"Wait until it ends. If that process is gone for good, delete {file}.",
-        )
+        """See `Lease.refuse_if_busy`."""
+        Lease(self.root).refuse_if_busy()
 
 
 class HeldTables(Mapping[str, str]):
     """Path by key of the tables in a storage: those it has registered, and any other Delta table where one of that name would lie.
 
-    The others were written by sinks; they can be looked up and are not listed. `without`: keys of tables that are not looked for.
+    The others were written by sinks; they can be looked up and are not listed. `without`: keys of tables that are left out.
     """
 
     def __init__(self, storage: Storage, without: Collection[str] = ()) -> None:
@@ -392,7 +330,7 @@ def _read_registry(file: AnyPath) -> Registry:
     return Registry.from_json(text, source=str(file))
 
 
-def _parsed(text: str, source: str) -> dict[str, Any]:
+def _parsed_registry(text: str, source: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except ValueError:
@@ -422,77 +360,13 @@ def _epoch_of(table: AnyPath) -> int:
 
 
 def new_table_path(name: TableName) -> str:
-    return f"tables/{_folder(name)}"
+    return f"tables/{_table_folder(name)}"
 
 
-def _folder(name: TableName) -> str:
-    return "/".join(_segment(part) for part in (name.catalog, name.schema, name.name))
+def _table_folder(name: TableName) -> str:
+    return "/".join(_folder_segment(part) for part in (name.catalog, name.schema, name.name))
 
 
-def _segment(text: str) -> str:
+def _folder_segment(text: str) -> str:
     """One folder name; lower case, because names do not differ by case but folders may."""
     return quote(text.lower(), safe=" -_.@+=,") if text not in (".", "..") else quote(text, safe="").replace(".", "%2E")
-
-
-def _place(folder: AnyPath) -> str:
-    """Text that a folder of this machine keeps if it or one above it is renamed, and that a copy does not have; empty on a store."""
-    if not isinstance(folder, Path):
-        return ""
-    try:
-        found = folder.stat()
-    except FileNotFoundError:
-        return ""
-    return f"{found.st_dev}:{found.st_ino}"
-
-
-def _lease_text(update_id: str, place: str) -> str:
-    now = datetime.now(timezone.utc)
-    process = psutil.Process()
-    return json.dumps(
-        {
-            "format": FORMAT,
-            "update_id": update_id,
-            "host": socket.gethostname(),
-            "pid": process.pid,
-            "process_started": process.create_time(),
-            "place": place,
-            "since": now.isoformat(timespec="microseconds"),
-        }
-    )
-
-
-_ended: set[str] = set()
-"""Ids of updates of this process that have ended and whose leases could not be removed."""
-
-
-def _holder(lease: AnyPath, system: AnyPath) -> Mapping[str, Any] | None:
-    """Return the holder of a lease; None if there is none, or it holds nothing.
-
-    It holds nothing if it is not a lease, if its update or process has ended, or if the folder was copied while it was held.
-    """
-    try:
-        holder = json.loads(lease.read_text())
-        return holder if holder["update_id"] not in _ended and _alive(holder) and not _is_copy(holder, system) else None
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return None
-
-
-def _is_copy(holder: Mapping[str, Any], system: AnyPath) -> bool:
-    """Whether a process of this host took the lease in another folder."""
-    here = _place(system)
-    return bool(holder["host"] == socket.gethostname() and holder.get("place", here) != here)
-
-
-def _precedence(lease: Mapping[str, Any]) -> tuple[str, str]:
-    return lease["since"], lease["update_id"]
-
-
-def _alive(holder: Mapping[str, Any]) -> bool:
-    """Whether the holder of a lease may still run. A process of another host cannot be looked at, so it counts as alive."""
-    if holder["host"] != socket.gethostname():
-        return True
-    try:
-        process = psutil.Process(holder["pid"])
-        return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - holder["process_started"]) < 2
-    except psutil.NoSuchProcess:
-        return False

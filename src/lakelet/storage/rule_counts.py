@@ -22,6 +22,12 @@ class RuleCount:
         passed, failed = (int(rule.get(key) or 0) for key in ("passed_records", "failed_records"))
         return cls(str(rule.get("name")), str(rule.get("dataset") or dataset), passed, failed)
 
+    def without(self, part: RuleCount | None) -> RuleCount:
+        """The count without a part of it."""
+        if part is None:
+            return self
+        return RuleCount(self.name, self.dataset, self.passed - part.passed, self.failed - part.failed)
+
     @property
     def passed(self) -> int:
         return self.passed_records
@@ -37,7 +43,12 @@ class RuleCount:
     @property
     def pass_rate(self) -> float | None:
         """Between 0 and 1; None without rows."""
-        return self.passed / self.rows if self.rows else None
+        return pass_rate(self.passed, self.failed)
+
+
+def pass_rate(passed: int, failed: int) -> float | None:
+    """Between 0 and 1; None without rows."""
+    return passed / (passed + failed) if passed + failed else None
 
 
 def summed(counts: Iterable[RuleCount]) -> dict[tuple[str, str], RuleCount]:

@@ -1,23 +1,40 @@
-"""Compares the rows of a table with the expected ones, whatever their order, and says how they differ. Pure."""
+"""Rows of a table compared with the expected ones, given in a test or in the files of `snapshots/`: rows in, a readable difference out."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lakelet.base.text import aligned, counted, moment_of, printable
-from lakelet.testing.rows import Row
 
 __tracebackhide__ = True
+
+Row = Mapping[str, Any]
+
+
+def columns_of(rows: Sequence[Row]) -> list[str]:
+    """The columns that the rows name, in order."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def columns_of_texts(rows: Sequence[Row]) -> list[str]:
+    """The columns that hold texts beside single values of other types."""
+    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns_of(rows)}
+    texts = {name: [isinstance(value, str) for value in found] for name, found in values.items()}
+    mixed = [name for name, found in texts.items() if any(found) and not all(found)]
+    return [name for name in mixed if not any(isinstance(value, list | Mapping | bytes) for value in values[name])]
+
 
 _SHOWN = 20
 _DIGITS = Context(prec=76)
@@ -41,9 +58,9 @@ class TableDifference:
         counts = [f"{len(self.missing)} missing" * bool(self.missing), f"{len(self.unexpected)} unexpected" * bool(self.unexpected)]
         head = f"{name}: {' and '.join(filter(None, counts))}, {counted(self.right, 'row')} as expected"
         table: list[list[str]] = []
-        for missing, unexpected in _pairs(self.missing, self.unexpected, self.columns)[:_SHOWN]:
-            table += [["- expected", *map(shown, _cells(missing, self.columns))]] if missing is not None else []
-            table += [["+ found", *map(shown, _cells(unexpected, self.columns))]] if unexpected is not None else []
+        for missing, unexpected in _row_pairs(self.missing, self.unexpected, self.columns)[:_SHOWN]:
+            table += [["- expected", *map(shown, _differing_cells(missing, self.columns))]] if missing is not None else []
+            table += [["+ found", *map(shown, _differing_cells(unexpected, self.columns))]] if unexpected is not None else []
             if missing is not None and unexpected is not None:
                 marks = ["^" * len(shown(unexpected[c])) if canonical(missing[c]) != canonical(unexpected[c]) else "" for c in self.columns]
                 table.append(["", *marks])
@@ -55,10 +72,12 @@ def difference(found: Iterable[Row], expected: Iterable[Row], columns: Sequence[
     """Compare rows as multisets over `columns`; a column that a row does not have counts as NULL."""
     one, other = ([{c: row.get(c) for c in columns} for row in rows] for rows in (found, expected))
     have, want = Counter(map(canonical, one)), Counter(map(canonical, other))
-    return TableDifference(tuple(columns), tuple(_only(other, want - have)), tuple(_only(one, have - want)), (have & want).total())
+    return TableDifference(
+        tuple(columns), tuple(_surplus_rows(other, want - have)), tuple(_surplus_rows(one, have - want)), (have & want).total()
+    )
 
 
-def _only(rows: Iterable[Row], surplus: Counter[Any]) -> Iterable[Row]:
+def _surplus_rows(rows: Iterable[Row], surplus: Counter[Any]) -> Iterable[Row]:
     left = Counter(surplus)
     for row in rows:
         key = canonical(row)
@@ -82,7 +101,7 @@ def canonical(value: Any) -> Any:
     return value
 
 
-def _pairs(missing: Sequence[Row], unexpected: Sequence[Row], columns: Sequence[str]) -> list[tuple[Row | None, Row | None]]:
+def _row_pairs(missing: Sequence[Row], unexpected: Sequence[Row], columns: Sequence[str]) -> list[tuple[Row | None, Row | None]]:
     """Pair each missing row with the unexpected one that shares most cells with it, if any does; then the other unexpected ones.
 
     No more missing rows are paired than are shown.
@@ -96,7 +115,7 @@ def _pairs(missing: Sequence[Row], unexpected: Sequence[Row], columns: Sequence[
     return [*pairs, *((None, row) for row in left)]
 
 
-def _cells(row: Row, columns: Sequence[str]) -> list[Any]:
+def _differing_cells(row: Row, columns: Sequence[str]) -> list[Any]:
     return [row[c] for c in columns]
 
 
@@ -132,10 +151,10 @@ def converted(value: Any, kind: pa.DataType) -> Any:
         return {converted(key, kind.key_type): converted(inner, kind.item_type) for key, inner in pairs}
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and isinstance(value, list):
         return [converted(inner, kind.value_type) for inner in value]
-    return _scalar(value, kind)
+    return _canonical_scalar(value, kind)
 
 
-def _scalar(value: Any, kind: pa.DataType) -> Any:
+def _canonical_scalar(value: Any, kind: pa.DataType) -> Any:
     try:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
@@ -165,15 +184,64 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 def compared(found: pa.Table, expected: Sequence[Row], columns: Sequence[str], variants: Collection[str] = ()) -> TableDifference:
     """Compare a table with rows as they are written in a test, which take the types of its columns; `variants` hold JSON text."""
     kinds = {field.name: field.type for field in found.schema if field.name not in variants}
-    typed = [{name: _expected(row.get(name), kinds[name]) if name in kinds else row.get(name) for name in columns} for row in expected]
+    typed = [
+        {name: _expected_value(row.get(name), kinds[name]) if name in kinds else row.get(name) for name in columns} for row in expected
+    ]
     rows = rows_of(found.select(list(columns)))
     parsed = [{k: json.loads(v) if k in variants and v is not None else v for k, v in row.items()} for row in rows] if variants else rows
     return difference(parsed, typed, columns)
 
 
-def _expected(value: Any, kind: pa.DataType) -> Any:
+def _expected_value(value: Any, kind: pa.DataType) -> Any:
     """`converted`, and a decimal rounded to the scale of its column."""
     found = converted(value, kind)
     if not (pa.types.is_decimal(kind) and isinstance(found, Decimal) and found.is_finite()):
         return found
     return found.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _DIGITS)
+
+
+UPDATE_OPTION = "--lakelet-update-snapshots"
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The snapshots of one test: `folder` holds a YAML file per table; `write` replaces them instead of comparing."""
+
+    folder: Path
+    test: str
+    write: bool = False
+
+    def check(self, name: str, table: pa.Table, rows: list[dict[str, Any]]) -> None:
+        """Compare a table with its snapshot, or write that. `rows` are the table's, sorted. Raises AssertionError with the difference."""
+        import yaml
+
+        file = self.folder / f"{_file_name(self.test)}-{_file_name(name)}.yml"
+        if self.write:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(
+                yaml.safe_dump({"rows": [_plain_value(row) for row in rows]}, sort_keys=False, allow_unicode=True), encoding="utf-8"
+            )
+            return
+        if not file.is_file():
+            raise AssertionError(f"{name} has no snapshot {file}\nLook at the rows, then write it: pytest {UPDATE_OPTION}")
+        expected: list[Row] = yaml.safe_load(file.read_text(encoding="utf-8"))["rows"]
+        columns = list(dict.fromkeys([*columns_of(expected), *table.column_names])) if expected else table.column_names
+        unknown = [column for column in columns if column not in table.column_names]
+        if unknown:
+            raise AssertionError(f"{name} no longer has the columns {', '.join(unknown)} of its snapshot {file}")
+        differing = compared(table, expected, columns)
+        if differing:
+            lines = differing.lines(name)
+            raise AssertionError("\n".join([*lines, f"The snapshot is {file}; if the rows are right: pytest {UPDATE_OPTION}"]))
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text)
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain_value(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain_value(inner) for inner in value]
+    return str(value) if isinstance(value, Decimal) else value

@@ -118,7 +118,7 @@ def load_pipeline(request: pytest.FixtureRequest, spark: SparkSession) -> Callab
 
 @pytest.fixture
 def lakelet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Callable[..., Project]:
-    """Make a project for real updates: files and rows arrive, tables and metrics are looked at, storage is a folder of the test:
+    """Make a project for real updates: files and rows arrive, tables and metrics are read, storage is a folder of the test:
 
         p = lakelet("pipelines/silver/orders.py")
         p.arrive("orders/1.json", {"id": 1}, {"id": None})
@@ -131,8 +131,8 @@ def lakelet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path)
     folder; `landing="/Volumes/main/raw"` makes a path of the code mean it instead.
     """
     from lakelet.config.update_config import load_config
+    from lakelet.testing.comparing import Snapshots
     from lakelet.testing.project import Project
-    from lakelet.testing.snapshots import Snapshots
 
     made = 0
 

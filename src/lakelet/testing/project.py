@@ -1,4 +1,4 @@
-"""A pipeline under test: files and rows arrive, updates run, tables and metrics are looked at. Storage is a folder of the test."""
+"""A pipeline under test: files and rows arrive, updates run, tables and metrics are read. Storage is a folder of the test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,12 @@ from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import RuleCount, summed
-from lakelet.testing.checksums import write_checksum
-from lakelet.testing.comparing import canonical, difference, rows_of
-from lakelet.testing.rows import Row, columns_of
-from lakelet.testing.snapshots import Snapshots
+from lakelet.testing.comparing import Row, Snapshots, canonical, columns_of, difference, rows_of
 from lakelet.testing.tables import VARIANT, frame_of, kinds_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 __tracebackhide__ = True
 
@@ -102,16 +100,16 @@ class Project:
         knows as its parameter `landing`. Records are dictionaries, as JSON lines or, for `.csv`, below a header; texts are lines as they
         are, bytes the content as it is. Files are younger in the order in which they arrive.
         """
-        file = self._place(path)
+        file = self._landing_place(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         beside = file.with_name(f".{file.name}.part")
-        beside.write_bytes(_content(file.suffix, records))
+        beside.write_bytes(_file_content(file.suffix, records))
         self.arrived += 1
         os.utime(beside, (_FIRST_ARRIVAL + self.arrived,) * 2)
         beside.replace(file)
         return file
 
-    def _place(self, path: str) -> Path:
+    def _landing_place(self, path: str) -> Path:
         if "://" not in path and not path.startswith(("/", "dbfs:")):
             return self.landing / path
         folder, _, name = path.rpartition("/")
@@ -185,7 +183,7 @@ class Project:
         from deltalake import DeltaTable, QueryBuilder
         from deltalake.exceptions import DeltaError
 
-        path = self._path(name)
+        path = self._table_path(name)
         try:
             return pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t").read_all())
         except (DeltaError, AttributeError, pa.ArrowException):  # a feature that only Spark reads
@@ -201,7 +199,7 @@ class Project:
                 "USAGE", f"{name} has no column {unknown[0]!r}", nearest=near, todo=f"It has {', '.join(table.column_names)}."
             )
         found = rows_of(table.select(list(columns)) if columns else table)
-        rows = Rows(sorted(found, key=lambda row: [_order(value) for value in row.values()]))
+        rows = Rows(sorted(found, key=lambda row: [_sort_key(value) for value in row.values()]))
         rows.name = name
         return rows
 
@@ -219,7 +217,7 @@ class Project:
         """Return the metrics of a dataset in the last update, summed over its flows and micro-batches."""
         wanted = self._namespace.resolve(name).key
         updates = reduce_events(event.as_json() for event in self._events).updates
-        runs = [run for update in updates for run in update.runs if run.dataset.lower() == wanted]
+        runs = [run for update in updates for run in update.runs_by_start if run.dataset.lower() == wanted]
         counts = [count for run in runs for count in run.rules]
         return Metrics(
             runs[-1].status if runs else None,
@@ -236,7 +234,7 @@ class Project:
     def _namespace(self) -> Namespace:
         return self.config.namespace
 
-    def _path(self, name: str) -> str:
+    def _table_path(self, name: str) -> str:
         key, known = self._namespace.resolve(name).key, self.storage.registry().datasets
         if key not in known:
             short = {full.rsplit(".", 1)[-1]: full for full in known}
@@ -254,7 +252,7 @@ def explained(rows: Rows, other: Sequence[Row]) -> list[str]:
     return [f"{rows.name}: the same rows in another order", "p.rows sorts them by their values, column by column, NULL first"]
 
 
-def _content(suffix: str, records: Sequence[Row | str | bytes]) -> bytes:
+def _file_content(suffix: str, records: Sequence[Row | str | bytes]) -> bytes:
     """The file's bytes: dictionaries as CSV with a header or as JSON lines, texts as lines, bytes as they are."""
     header = list(dict.fromkeys(name for record in records if isinstance(record, Mapping) for name in record)) if suffix == ".csv" else []
     lines = [_csv_line(header)] if header else []
@@ -276,7 +274,47 @@ def _csv_line(cells: Iterable[Any]) -> bytes:
     return out.getvalue().encode()
 
 
-def _order(value: Any) -> tuple[bool, str, Any]:
+def _sort_key(value: Any) -> tuple[bool, str, Any]:
     """Sorts NULL first, values of one type by themselves, others by their text."""
     kind = "number" if isinstance(value, int | float) else type(value).__name__
     return (value is not None, kind, repr(canonical(value)) if isinstance(value, Mapping | list) else (value if value is not None else 0))
+
+
+_APPENDING = frozenset({"commitInfo", "protocol", "metaData", "add"})
+
+
+def write_checksum(table: Path) -> None:
+    """Write `_delta_log/<newest version>.crc` of a local table without checkpoint; none where others did more than append rows.
+
+    Delta writes it beside each of its commits, delta-rs does not. With it Spark knows protocol and schema of the table without a job, which
+    would be the first one of the session. Delta's protocol document describes the file ("Version Checksum File").
+    """
+    log = table / "_delta_log"
+    commits = sorted(log.glob("*.json"))
+    found: dict[str, Any] = {}
+    sizes = []
+    for kind, action in _log_actions(commits):
+        if kind not in _APPENDING:
+            return
+        if kind == "add":
+            sizes.append(action["size"])
+        found[kind] = action
+    checksum = {
+        "tableSizeBytes": sum(sizes),
+        "numFiles": len(sizes),
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [],
+        "domainMetadata": [],
+        "metadata": found["metaData"],
+        "protocol": found["protocol"],
+    }
+    beside = log / f".{commits[-1].stem}.crc.part"
+    beside.write_text(json.dumps(checksum), encoding="utf-8")
+    beside.replace(commits[-1].with_suffix(".crc"))
+
+
+def _log_actions(commits: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for commit in commits:
+        for line in commit.read_text(encoding="utf-8").splitlines():
+            yield from json.loads(line).items()

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.imports import unless_imported
-from lakelet.testing.comparing import converted
-from lakelet.testing.rows import Row
+from lakelet.testing.comparing import Row, converted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

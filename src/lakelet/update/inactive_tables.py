@@ -20,7 +20,7 @@ from lakelet.storage.root import Registry, Storage, StoredDataset
 
 @dataclass(frozen=True)
 class Activity:
-    """Registry entries by activity.
+    """Entries of the registry by activity.
 
     `datasets`: all entries, with `active` as it is now. `ceased`, `back`: full names of those that became inactive or active. `drop`: keys.
     """

@@ -15,7 +15,7 @@ from lakelet.config.properties import RESET_ALLOWED, reset_allowed
 from lakelet.language.model import Dataset, Expectation, Kind
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import Selection
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.eventlog.states import EventType, FlowType
 from lakelet.update.tasks import FlowTask
 

@@ -11,7 +11,7 @@ from lakelet.flows.environment import Environment
 from lakelet.language.loader import Loaded
 from lakelet.plan.selection import Selection
 from lakelet.quality.definitions import TableCheck
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.ownership import Owner
 from lakelet.storage.root import Storage
 from lakelet.update.tasks import FlowTask

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.eventlog.states import EventType
 
 NO_OP, RECOMPUTE = "MAINTENANCE_TYPE_NO_OP", "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE"

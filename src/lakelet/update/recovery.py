@@ -26,8 +26,8 @@ from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog import writer
-from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Event, Reporter
+from lakelet.storage.eventlog.reading import Logged, logged
 from lakelet.storage.eventlog.states import EventType, Level, UpdateState
 from lakelet.storage.root import INTERNAL, LastUpdate, Registry, StoredDataset
 
@@ -36,7 +36,7 @@ from lakelet.storage.root import INTERNAL, LastUpdate, Registry, StoredDataset
 class _Log:
     """Collects events of an earlier update, without those that the log already has."""
 
-    known: writer.Logged
+    known: Logged
     events: list[Event] = field(default_factory=list)
 
     def add(self, event: Event) -> None:
@@ -63,7 +63,7 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun
     if last is None or last.clean:
         return Repaired(registry)
     storage = environment.storage
-    log = _Log(writer.logged(storage.events, last.id))
+    log = _Log(logged(storage.events, last.id))
     reporter = environment.reporter.of_update(last.id, log.add)
     datasets = dict(registry.datasets)
     totals: dict[tuple[str, str], Totals] = defaultdict(Totals)

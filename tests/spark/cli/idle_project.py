@@ -197,7 +197,7 @@ import sys
 
 import typer
 
-import lakelet.cli.first_start as first_start
+import lakelet.cli.spark_start as first_start
 import lakelet.pipeline as pipeline
 import lakelet.update.idle.answer as answer
 from lakelet.cli.main import main

@@ -13,7 +13,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.inspection import inspector
-from lakelet.inspection.duck.refusal import NotSame
+from lakelet.inspection.duckdb.values import NotSame
 from lakelet.inspection.json_values import arrow_type_text
 from lakelet.inspection.spark_queries import spark_rows
 from lakelet.storage.root import Registry, Storage, StoredDataset

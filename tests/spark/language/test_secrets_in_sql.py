@@ -6,7 +6,7 @@ import base64
 import json
 from pathlib import Path
 
-from lakelet.inspection.inspector import read_events
+from lakelet.storage.eventlog.reading import read_events
 
 TABLE = "CREATE MATERIALIZED VIEW seen AS "
 

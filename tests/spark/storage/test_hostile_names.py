@@ -9,8 +9,9 @@ from textwrap import dedent
 import pytest
 
 from lakelet.config.update_config import load_config
-from lakelet.inspection.inspector import list_tables, read_events, read_rows, run_sql
+from lakelet.inspection.inspector import list_tables, read_rows, run_sql
 from lakelet.pipeline import Pipeline
+from lakelet.storage.eventlog.reading import read_events
 
 PIPELINE = """
     import dlt

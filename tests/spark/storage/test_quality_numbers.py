@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakelet.cli.tally import Tally
 from lakelet.inspection import inspector
+from lakelet.storage.eventlog.fold import reduce_events
 
 ACTIONS = {"expect": "WARN", "expect_or_drop": "DROP"}
 Row = dict[str, Any]
@@ -73,17 +73,15 @@ def test_console_events_and_views_agree_with_a_count_by_hand(project, seed):
         bronze, kept = counted(of_bronze, landed)
         stored += kept
         gold, shown = counted(of_gold, stored)
-        tally = Tally()
-        for event in p.events:
-            tally.feed(event)
+        ran = reduce_events(event.as_json() for event in p.events).updates[-1]
         wanted = {("main.default.bronze", name): counts for name, counts in bronze.items()} if landed else {}
         wanted |= {("main.default.gold", name): counts for name, counts in gold.items()}
         dropped = {"main.default.bronze": len(landed) - len(kept), "main.default.gold": len(stored) - len(shown)}
         check_views(p, wanted, dropped)
-        assert {key: (count.passed, count.failed) for key, count in tally.rules.items() if count.rows} == {
+        assert {key: (count.passed, count.failed) for key, count in ran.written_counts_by_rule.items() if count.rows} == {
             k: c for k, c in wanted.items() if sum(c)
         }
-        assert {name: dataset.dropped for name, dataset in tally.datasets.items()} == dropped
+        assert {name: dataset.total("dropped") for name, dataset in ran.all_datasets.items()} == dropped
         assert len(p.rows("bronze")) == len(stored)
         assert len(p.rows("gold")) == len(shown)
 

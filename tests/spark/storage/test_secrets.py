@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from lakelet.inspection.inspector import read_events
 from lakelet.plan.explanation import plan_text
+from lakelet.storage.eventlog.reading import read_events
 
 PIPELINE = """
     import dlt

@@ -9,8 +9,7 @@ import pytest
 from lakelet.base import redaction
 from lakelet.base.redaction import is_secret, remember_secrets, shown_options
 from lakelet.base.text import printable
-from lakelet.cli.console import write_lines
-from lakelet.cli.summary import Line
+from lakelet.cli.lines import Line, write_lines
 from lakelet.language.dbutils.parts import Secrets
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import event_row

@@ -13,11 +13,13 @@ import pytest
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.base.text import bytes_text
-from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write_lines
-from lakelet.cli.summary import Line, cells, program, summary
-from lakelet.cli.tally import Tally
+from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher
+from lakelet.cli.lines import Line, write_lines
+from lakelet.cli.summary import cells, program, summary
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.fold import LiveUpdate
 from lakelet.storage.eventlog.states import UpdateState
+from lakelet.storage.eventlog.summaries import UpdateRun
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
 UPDATE = "3f2a91c0-0000-4000-8000-000000000000"
@@ -62,10 +64,10 @@ class Story:
         for event in self.events:
             listener(event)
 
-    def tally(self) -> Tally:
-        tally = Tally()
-        self.played_to(tally.feed)
-        return tally
+    def update(self) -> UpdateRun:
+        update = LiveUpdate()
+        self.played_to(lambda event: update.feed(event.as_json()))
+        return update.value()
 
 
 def good_story() -> Story:
@@ -151,7 +153,7 @@ def test_a_notice_about_a_line_of_several_datasets_is_told_once():
     for dataset in ("a", "b"):
         story.add("notice", {"text": "no effect", "dataset": dataset}, level="WARN", message="p.py, line 3: no effect")
     assert plain(story).count("line 3") == 1
-    assert list(story.tally().warnings) == ["p.py, line 3: no effect"]
+    assert [warning.text for warning in story.update().warnings] == ["p.py, line 3: no effect"]
 
 
 def test_plain_lines_leave_idle_datasets_out():
@@ -162,37 +164,38 @@ def test_summary_of_a_good_update(golden):
     golden(
         "run_good_summary.txt",
         text_of(
-            summary(good_story().tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop"), storage="my store", elapsed=12.34)
+            summary(good_story().update(), UpdateState.COMPLETED, namespace=Namespace("main", "shop"), storage="my store", elapsed=12.34)
         ),
     )
 
 
 def test_summary_of_a_failed_update_tells_each_error_once(golden):
-    tally = failed_story().tally()
+    update = failed_story().update()
+    error = next(event.error for event in failed_story().events if event.error)
     other = LakeletError("FLOW_FAILED", "the disk is full", dataset="main.shop.other")
-    golden("run_failed_summary.txt", text_of(summary(tally, UpdateState.FAILED, [*tally.errors, other])))
+    golden("run_failed_summary.txt", text_of(summary(update, UpdateState.FAILED, [error, other])))
 
 
 def test_summary_of_three_hundred_datasets_stays_short(golden):
-    golden("run_many_summary.txt", text_of(summary(many_story().tally(), UpdateState.COMPLETED)))
+    golden("run_many_summary.txt", text_of(summary(many_story().update(), UpdateState.COMPLETED)))
 
 
 def test_summary_when_nothing_was_new_tells_why_spark_had_to_be_started(golden):
     story = Story().state("RUNNING").flow("a", "QUEUED", "IDLE").state("COMPLETED")
     doubt = f"{Path.cwd()}/pipelines/a.py:3 imports requests"
-    golden("run_idle_with_spark_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED, needs_spark=doubt)))
+    golden("run_idle_with_spark_summary.txt", text_of(summary(story.update(), UpdateState.COMPLETED, needs_spark=doubt)))
 
 
 def test_summary_when_nothing_was_new(golden):
     story = Story().state("RUNNING").flow("a", "QUEUED", "IDLE").flow("b", "QUEUED", "EXCLUDED").state("COMPLETED")
-    golden("run_idle_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED)))
+    golden("run_idle_summary.txt", text_of(summary(story.update(), UpdateState.COMPLETED)))
 
 
 def test_records_that_were_left_out_are_not_said_to_be_kept():
     story = Story().add("create_update", {"cause": "USER_ACTION"}).state("RUNNING").flow("orders_raw", "STARTING")
     body = {"flow_name": "main.shop.orders_raw", "source": "landing", "records": 9, "rescued": 0, "corrupt": 3, "left_out": 3}
     story.add("source_records", {**body, "first_file": "file:/data/b.json", "first_line": 17}, dataset="orders_raw", level="WARN")
-    text = text_of(summary(story.flow("orders_raw", "COMPLETED").tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
+    text = text_of(summary(story.flow("orders_raw", "COMPLETED").update(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
     assert "orders_raw: left out 3 broken lines or files, as the options of its source say (first: /data/b.json, line 17)" in text
     assert "kept" not in text
 
@@ -201,24 +204,24 @@ def test_a_number_that_counts_records_is_not_called_a_line():
     body = {"flow_name": "f", "source": "landing", "rescued": 1, "first_file": "/data/b.xml", "first_line": 2, "unit": "record"}
     story = Story().flow("f", "STARTING").add("source_records", {**body, "corrupt": 3}, dataset="f", level="WARN")
     told = "kept 3 broken records and 1 row with rescued values (first: /data/b.xml, record 2)"
-    assert told in text_of(summary(story.flow("f", "COMPLETED").tally(), UpdateState.COMPLETED))
+    assert told in text_of(summary(story.flow("f", "COMPLETED").update(), UpdateState.COMPLETED))
 
 
 def test_unread_text_and_bytes_of_another_encoding_are_said_with_place_and_reason():
     story = Story().add("create_update", {"cause": "USER_ACTION"}).state("RUNNING").flow("orders_raw", "STARTING")
     place = {"flow_name": "main.shop.orders_raw", "source": "landing", "records": 9, "first_file": "file:/data/b.json", "first_line": 17}
     story.add("source_records", {**place, "passed_over": 2}, dataset="orders_raw", level="WARN")
-    text = text_of(summary(story.flow("orders_raw", "COMPLETED").tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
+    text = text_of(summary(story.flow("orders_raw", "COMPLETED").update(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
     assert "orders_raw: read only the first JSON value of 2 lines or documents that go on after it (first: /data/b.json, line 17)" in text
     reason = "file:/data/b.json, line 17, column name: the byte 0xE9 is not UTF-8"
     story.add("source_records", {**place, "rescued": 1, "undecodable": 1, "reason": reason}, dataset="orders_raw", level="WARN")
-    text = text_of(summary(story.tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
+    text = text_of(summary(story.update(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
     assert f"orders_raw: 1 record with bytes that are not of the encoding: {reason}" in text
 
 
 def test_a_continuous_update_whose_flows_are_idle_at_its_end_does_not_say_that_nothing_was_new():
     story = Story().state("RUNNING").flow("a", "RUNNING").batch("a", 3).flow("a", "COMPLETED", "IDLE").state("CANCELED")
-    text = text_of(summary(story.tally(), UpdateState.CANCELED))
+    text = text_of(summary(story.update(), UpdateState.CANCELED))
     assert "1 idle; 3 rows written" in text
     assert "Nothing new" not in text
 
@@ -243,16 +246,17 @@ def layered_story(*, daily: str = "COMPLETED") -> Story:
 
 
 def test_summary_is_in_layer_order_shows_gold_always_and_tells_dropped_rows_apart(golden):
-    golden("run_layers_summary.txt", text_of(summary(layered_story().tally(), UpdateState.COMPLETED)))
+    golden("run_layers_summary.txt", text_of(summary(layered_story().update(), UpdateState.COMPLETED)))
 
 
 def test_rows_that_a_rule_of_a_view_drops_are_dropped_rows():
     rule = {"dataset": "main.shop.seen", "name": "has_id", "constraint": "id IS NOT NULL", "action": "DROP"}
     counted = [{"name": "has_id", "dataset": "main.shop.seen", "passed_records": 5, "failed_records": 2}]
-    story = Story().add("flow_definition", {"output_dataset": "main.shop.a", "view_expectations": [rule]}, dataset="a")
+    story = Story().add("dataset_definition", {"dataset_type": "STREAMING_TABLE", "expectations": []}, dataset="a")
+    story.add("flow_definition", {"output_dataset": "main.shop.a", "view_expectations": [rule]}, dataset="a")
     body = {"status": "COMPLETED", "metrics": {"num_output_rows": 5}, "data_quality": {"dropped_records": 2, "expectations": counted}}
     story.flow("a", "STARTING").add("flow_progress", body, dataset="a").state("COMPLETED")
-    text = text_of(summary(story.tally(), UpdateState.COMPLETED))
+    text = text_of(summary(story.update(), UpdateState.COMPLETED))
     assert "Dropped rows\n  seen  has_id  2  of 7 rows" in text
     assert "Violations" not in text
 
@@ -262,7 +266,7 @@ def test_rows_of_a_batch_that_a_fail_rule_stopped_are_neither_dropped_nor_kept()
     body = {"status": "FAILED", "data_quality": {"scope": "FAILED_BATCH", "dropped_records": 0, "expectations": rules}}
     declared = [{"name": "low", "action": "FAIL"}, {"name": "known", "action": "DROP"}]
     story = Story().state("RUNNING").add("dataset_definition", {"expectations": declared}, dataset="orders").flow("orders", "STARTING")
-    text = text_of(summary(story.add("flow_progress", body, dataset="orders", level="ERROR").tally(), UpdateState.FAILED))
+    text = text_of(summary(story.add("flow_progress", body, dataset="orders", level="ERROR").update(), UpdateState.FAILED))
     assert "Dropped rows" not in text
     shown = [" ".join(line.split()) for line in text.splitlines()]
     at = shown.index("Violations in failed batches")
@@ -271,7 +275,7 @@ def test_rows_of_a_batch_that_a_fail_rule_stopped_are_neither_dropped_nor_kept()
 
 def test_a_summary_fits_the_terminal():
     story = Story().state("RUNNING").flow("a_very_long_name_of_a_dataset_that_goes_on_and_on_beyond_the_screen_of_a_terminal", "STARTING")
-    lines = summary(story.tally(), UpdateState.COMPLETED, width=80)
+    lines = summary(story.update(), UpdateState.COMPLETED, width=80)
     assert max(len(line.text) for line in lines[:2]) <= 80
     assert "a_very_long" in lines[1].text
     assert "…" in lines[1].text
@@ -284,15 +288,15 @@ def test_bytes_are_told_in_the_unit_that_fits():
 
 
 def test_a_measurement_that_arrives_twice_counts_once():
-    tally = Story().batch("a", 5, id="same").batch("a", 5, id="same").tally()
-    assert tally.rows == 5
+    update = Story().batch("a", 5, id="same").batch("a", 5, id="same").update()
+    assert update.total("rows") == 5
 
 
 def test_of_several_flows_the_worst_state_is_shown():
     story = (
         Story().flow("a", "COMPLETED", flow="f").flow("a", "FAILED", flow="g").flow("b", "COMPLETED", flow="h").flow("b", "IDLE", flow="i")
     )
-    assert [d.state for d in story.tally().datasets.values()] == ["FAILED", "COMPLETED"]
+    assert [d.state for d in story.update().all_datasets.values()] == ["FAILED", "COMPLETED"]
 
 
 def test_the_line_of_a_flow_counts_its_own_rows_and_time():
@@ -305,7 +309,7 @@ def test_the_line_of_a_flow_counts_its_own_rows_and_time():
 
     assert "(flow main.shop.north)  2 rows, 1.3 s" in shown
     assert "(flow main.shop.south)  1 row, 3 dropped, 0.4 s" in shown
-    assert (story.tally().datasets["main.shop.sales"].rows, story.tally().dropped) == (3, 3)
+    assert (story.update().all_datasets["main.shop.sales"].total("rows"), story.update().total("dropped")) == (3, 3)
 
 
 def test_rows_that_nobody_counts_are_not_told_as_none():
@@ -318,7 +322,7 @@ def test_rows_that_nobody_counts_are_not_told_as_none():
 
     assert "COMPLETED  main.shop.handled  0.3 s" in shown
     assert "COMPLETED  main.shop.sent  3 rows, 0.3 s" in shown
-    assert [cells(d, str, None)[2] for d in story.tally().datasets.values()] == ["-", "3"]
+    assert [cells(d)[1] for d in story.update().all_datasets.values()] == ["-", "3"]
 
 
 def test_json_lines_are_the_events():
@@ -332,15 +336,15 @@ def test_json_lines_are_the_events():
     assert failed["error"]["exceptions"][0]["class_name"] == "EXPECTATION_VIOLATION"
 
 
-def test_json_goes_to_stdout_and_the_tally_still_counts():
+def test_json_goes_to_stdout_and_the_update_is_still_counted():
     out, err = io.StringIO(), io.StringIO()
-    shown, tally, listeners = watcher(as_json=True, stdout=out, stderr=err)
+    shown, update, listeners = watcher(as_json=True, stdout=out, stderr=err)
     story = good_story()
     for event in story.events:
         for listener in listeners:
             listener(event)
     shown.close()
-    assert (len(out.getvalue().splitlines()), err.getvalue(), tally.rows) == (len(story.events), "", 122_265)
+    assert (len(out.getvalue().splitlines()), err.getvalue(), update.value().total("rows")) == (len(story.events), "", 122_265)
 
 
 class Terminal(io.StringIO):
@@ -414,20 +418,24 @@ def a_retry() -> tuple[list[Event], LakeletError]:
     return [*story.events, *other], lost
 
 
+def failures(shown: PlainLines) -> list[str]:
+    return [run.failure.text for run in shown.update.value().runs if run.failure]
+
+
 def test_attempts_are_told_as_they_fail_and_the_summary_is_of_the_last_one() -> None:
     events, lost = a_retry()
     stream = io.StringIO()
     shown = PlainLines(stream)
     for event in events[:4]:
         shown(event)
-    assert shown.tally.errors == [lost]
+    assert failures(shown) == [str(lost)]
     for event in events[4:]:
         shown(event)
     text = stream.getvalue()
     assert "retry 1 of 1 follows in 5 s." in text
     assert "Update 3f2a91 is FAILED; retry 1 of 5 follows in 5 s." in text
-    assert (shown.tally.update_id, shown.tally.state, shown.tally.errors) == ("99999999", "COMPLETED", [])
-    assert shown.tally.counts() == {"COMPLETED": 1}
+    assert (shown.update.value().id, shown.update.value().state, failures(shown)) == ("99999999", "COMPLETED", [])
+    assert shown.update.value().states == {"COMPLETED": 1}
 
 
 def test_the_live_table_keeps_what_failed_on_the_screen() -> None:
@@ -444,6 +452,7 @@ def test_states_that_only_a_newer_event_log_has_are_work_going_on() -> None:
     stream = io.StringIO()
     shown = PlainLines(stream)
     story.played_to(shown)
-    assert (str(shown.tally.state), str(shown.tally.datasets["main.shop.orders"].state)) == ("RUNNING", "RUNNING")
+    update = shown.update.value()
+    assert (str(update.state), str(update.all_datasets["main.shop.orders"].state)) == ("RUNNING", "RUNNING")
     story.flow("orders", "COMPLETED").played_to(PlainLines(stream))
     assert "COMPLETED" in stream.getvalue()

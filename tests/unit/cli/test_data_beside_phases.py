@@ -9,8 +9,8 @@ import sys
 PROGRAM = """
 import sys, time
 from types import SimpleNamespace
-from lakelet.cli.live import shown_phases
-from lakelet.cli.updates import stdout_for_data
+from lakelet.cli.console import shown_phases
+from lakelet.cli.run import stdout_for_data
 with stdout_for_data(SimpleNamespace(as_json=True)), shown_phases(sys.stderr):
     time.sleep(2)
     print("of the code")

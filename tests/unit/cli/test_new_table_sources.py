@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.base.names import Namespace
-from lakelet.cli.new_table import _tables
+from lakelet.cli.new_table import _stored_tables
 from lakelet.config.update_config import PipelineConfig
 from lakelet.language.model import Kind
 from tests.event_logs import store_table
@@ -24,4 +24,4 @@ def test_a_stream_reads_streaming_tables_but_none_that_change_events_update(tmp_
     (customers,) = storage.glob("tables/main/default/customers")
     (customers / "_changes").mkdir()
     config = PipelineConfig("shop", "p", tmp_path, (), (), Namespace("main", "default"), {}, storage)
-    assert {table.name: table.streamable for table in _tables(config, {})} == {"events": True, "customers": False, "daily": False}
+    assert {table.name: table.streamable for table in _stored_tables(config, {})} == {"events": True, "customers": False, "daily": False}

@@ -15,8 +15,8 @@ import pytest
 from deltalake import write_deltalake
 
 from lakelet.base.names import Namespace
-from lakelet.cli.completion import stored_datasets
 from lakelet.cli.main import main
+from lakelet.cli.options import stored_datasets
 from lakelet.storage.root import Registry, Storage, StoredDataset
 from tests.event_logs import shop, store, store_table
 from tests.terminals import on_terminal

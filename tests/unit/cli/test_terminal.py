@@ -153,7 +153,7 @@ def test_preview_and_watch_say_what_they_do_after_a_second_and_take_it_away(prog
 
 @pytest.mark.parametrize(("name", "value", "coloured"), [("NO_COLOR", "1", False), ("FORCE_COLOR", "1", True), ("TERM", "dumb", False)])
 def test_colours_are_switched_by_the_environment(name, value, coloured, tmp_path):
-    code = "import sys; from lakelet.cli.console import write_lines; from lakelet.cli.summary import Line; "
+    code = "import sys; from lakelet.cli.lines import Line, write_lines; "
     code += "write_lines([Line('bad news', 'bad')], sys.stderr)"
     command = [sys.executable, "-c", code], {**{k: v for k, v in os.environ.items() if "COLOR" not in k}, "TERM": "xterm", name: value}
     assert bool(_COLOUR.search(on_terminal(command))) is coloured

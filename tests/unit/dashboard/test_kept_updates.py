@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.dashboard import event_rows
+from lakelet.dashboard import update_history
 from lakelet.dashboard.page import KEPT, write_report
 from lakelet.storage.eventlog.writer import append
 from lakelet.storage.root import Storage
@@ -18,13 +18,13 @@ from tests.event_samples import Log, first_update, second_update
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The updates whose events were read, in order."""
     found: list[str] = []
-    event = event_rows._event
+    event = update_history.row_of
 
     def noted(row: dict[str, Any]) -> dict[str, Any]:
         found.append(row["update_id"])
         return event(row)
 
-    monkeypatch.setattr(event_rows, "_event", noted)
+    monkeypatch.setattr(update_history, "row_of", noted)
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.dashboard.site_files import assets
+from lakelet.dashboard.page import assets
 from tests.paths import ROOT
 
 FRONTEND = ROOT / "frontend"

@@ -9,8 +9,8 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.dashboard.catalog import dataset_views
 from lakelet.dashboard.changes import percent, what_changed
-from lakelet.dashboard.site_files import documents, script, write_folder
-from lakelet.dashboard.source_text import SourceTexts
+from lakelet.dashboard.documents import SourceTexts
+from lakelet.dashboard.page import documents, script, write_folder
 from lakelet.dashboard.tables import StoredTables
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.summaries import Source
@@ -215,7 +215,7 @@ def test_source_text_is_read_below_the_project_only(tmp_path) -> None:
 
 
 def test_the_built_page_loads_nothing_from_elsewhere() -> None:
-    from lakelet.dashboard.site_files import assets
+    from lakelet.dashboard.page import assets
 
     built = assets()
     page = built["index.html"].decode()

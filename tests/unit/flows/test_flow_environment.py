@@ -19,7 +19,7 @@ from lakelet.flows.context import FlowRun
 from lakelet.flows.environment import Environment, UpdateMemory
 from lakelet.language.registry import Notice
 from lakelet.spark.names.catalog import Catalog
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.root import Storage
 from tests.paths import ROOT
 

@@ -10,8 +10,8 @@ import pytest
 from deltalake import write_deltalake
 
 from lakelet.base.errors import LakeletError
-from lakelet.inspection.duck import answers
-from lakelet.inspection.duck.refusal import NotSame
+from lakelet.inspection.duckdb import answers
+from lakelet.inspection.duckdb.values import NotSame
 from lakelet.inspection.inspector import RowSelection, duck_table, read_rows, run_sql
 from lakelet.inspection.statements import run_statement
 from lakelet.storage.eventlog.events import Event, Origin

@@ -12,8 +12,7 @@ import pytest
 from lakelet.cdc.counts import complete, completed
 from lakelet.flows.metrics import Totals, emit_batch
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, SourceRecords
-from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import RuleCount
 

@@ -17,6 +17,7 @@ from lakelet.config.pipeline_identity import Identity
 from lakelet.files.durable import before, write_atomically
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.reading import logged
 from lakelet.storage.published_views import PublishedView, load_views, save_views
 from lakelet.storage.root import LastUpdate, Registry, Storage, StoredDataset
 from tests.disks import small_disk
@@ -130,8 +131,8 @@ def test_a_storage_that_cannot_be_written_is_named_keeps_what_it_has_and_goes_on
         assert caught.value.exit_code == ExitCode.ENVIRONMENT
         assert "run the update again" in (caught.value.todo or "")
     assert Storage(storage.root).registry() == registry()
-    assert writer.logged(storage.events, UPDATE).sequence == 0
-    assert len(writer.logged(storage.events, UPDATE).ids) == 1
+    assert logged(storage.events, UPDATE).sequence == 0
+    assert len(logged(storage.events, UPDATE).ids) == 1
     assert "panicked" not in capfd.readouterr().err
 
     small_disk.repair()
@@ -139,7 +140,7 @@ def test_a_storage_that_cannot_be_written_is_named_keeps_what_it_has_and_goes_on
     storage.save(written)
     writer.append(storage.events, [event(3)])
     assert Storage(storage.root).registry() == written
-    assert len(writer.logged(storage.events, UPDATE).ids) == 2
+    assert len(logged(storage.events, UPDATE).ids) == 2
     assert not [f for f in storage.root.rglob(".*") if f.is_file()], "temporary files are left"
 
 
@@ -162,7 +163,7 @@ def test_a_disk_that_refuses_a_write_is_named_and_files_stay_as_they_were(storag
                 attempt()
             assert (caught.value.code, caught.value.exit_code) == ("STORAGE_FAILED", ExitCode.ENVIRONMENT)
     assert Storage(storage.root).registry() == stored
-    assert len(writer.logged(storage.events, UPDATE).ids) == 1
+    assert len(logged(storage.events, UPDATE).ids) == 1
     assert not [f for f in storage.root.rglob(".*") if f.is_file()], "temporary files are left"
 
 

@@ -20,12 +20,11 @@ from lakelet.base.errors import LakeletError
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import any_path, names_in
 from lakelet.files.remote import delta_options
-from lakelet.inspection.inspector import list_tables, read_events, read_rows
-from lakelet.storage.eventlog import remote_table
+from lakelet.inspection.inspector import list_tables, read_rows
 from lakelet.storage.eventlog import table as log_table
 from lakelet.storage.eventlog.events import Event, Origin
-from lakelet.storage.eventlog.outcomes import outcomes
-from lakelet.storage.eventlog.writer import SCHEMA, EventWriter, append, event_row, logged
+from lakelet.storage.eventlog.reading import logged, progress_of, read_events
+from lakelet.storage.eventlog.writer import SCHEMA, EventWriter, append, event_row
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 UPDATE = "00000000-0000-0000-0000-00000000000a"
@@ -91,7 +90,7 @@ def test_many_small_files_become_one_at_the_end_of_an_update_and_open_readers_go
 
 @pytest.mark.long
 def test_many_small_files_on_an_object_store_become_one_at_the_end_of_an_update(s3):
-    check_compaction(any_path(s3.uri("events")), remote_table.compact)
+    check_compaction(any_path(s3.uri("events")), log_table.compact)
 
 
 @pytest.mark.parametrize("failpoint", ["events.compacted", "events.compaction_committed"])
@@ -126,8 +125,8 @@ def remote_numbers(path):
 
 @pytest.mark.long
 def test_a_process_that_dies_while_it_compacts_a_log_on_an_object_store_leaves_every_event_once(remote_events):
-    program = "import sys; from lakelet.files.paths import any_path; from lakelet.storage.eventlog import remote_table\n"
-    program += "remote_table.compact(any_path(sys.argv[1]))"
+    program = "import sys; from lakelet.files.paths import any_path; from lakelet.storage.eventlog import table\n"
+    program += "table.compact(any_path(sys.argv[1]))"
     environment = {**os.environ, "LAKELET_FAILPOINT": "events.compaction_committed"}
     died = subprocess.run([sys.executable, "-c", program, str(remote_events)], env=environment, start_new_session=True, check=False)
     assert died.returncode == -signal.SIGKILL
@@ -138,11 +137,11 @@ def test_a_process_that_dies_while_it_compacts_a_log_on_an_object_store_leaves_e
 
 @pytest.mark.long
 def test_files_of_a_compaction_on_an_object_store_that_was_not_committed_are_removed(remote_events, monkeypatch):
-    monkeypatch.setattr(remote_table, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(log_table, "KEPT_SECONDS", 0)
     half = remote_events / "part-00000-half.snappy.parquet"
     half.write_whole("half of a file")
     assert remote_numbers(remote_events) == list(range(log_table.SMALL_FILES))
-    assert remote_table.compact(remote_events)
+    assert log_table.compact(remote_events)
     assert remote_numbers(remote_events) == list(range(log_table.SMALL_FILES))
     assert len([name for name in names_in(remote_events) if name.endswith(".parquet")]) == 1
 
@@ -175,7 +174,7 @@ def test_tables_and_events_are_read_below_folders_of_any_name(tmp_path, name):
     for number in (1, 2):
         append(storage.events, [event(number)])
     assert numbers(storage.events) == [1, 2]
-    assert outcomes(storage.events, UPDATE).ended is False
+    assert progress_of(storage.events, UPDATE).state.has_ended is False
     (table,) = list_tables(storage.root)
     assert (table.rows, table.version) == (2, 0)
     assert sorted(row["p"] for row in read_rows(storage.root, "t").rows) == ["a", "b%20["]
@@ -252,9 +251,9 @@ def test_a_state_that_only_a_newer_lakelet_knows_is_kept_as_text(events):
     origin = Origin("p", "shop", UPDATE, "main.shop.orders", "main.shop.orders")
     flow = Event("flow_progress", "", origin, {"flow_progress": {"status": "HIBERNATING"}}, sequence=1)
     append(events, [flow, Event("update_progress", "", origin, {"update_progress": {"state": "MELTING"}}, sequence=2)])
-    found = outcomes(events, UPDATE)
-    assert (found.ended, found.excluded, found.not_done) == (False, frozenset(), {"main.shop.orders"})
-    assert found.statuses == {"main.shop.orders": {"main.shop.orders": "HIBERNATING"}}
+    found = progress_of(events, UPDATE)
+    assert (found.state.has_ended, found.excluded, found.unfinished) == (False, frozenset(), ("main.shop.orders",))
+    assert [(run.dataset, run.flow, run.status) for run in found.runs] == [("main.shop.orders", "main.shop.orders", "RUNNING")]
     assert logged(events, UPDATE).ended is False
     assert [e["details"]["update_progress"]["state"] for e in read_events(events.parent.parent, event_type="update_progress")] == [
         "MELTING"

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelet.dashboard.changes import what_changed
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import FlowState, UpdateState
-from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, Source
+from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, RecordPlace, Source
 from tests.event_logs import FAILURE, Log, shop
 
 ROWS = shop(4).rows
@@ -50,6 +51,29 @@ def test_a_rule_of_a_view_is_counted_for_the_view() -> None:
     log.update().emit("flow_progress", body, dataset="main.s.orders", flow="main.s.orders")
     (run,) = reduce_events(log.rows).updates[0].runs
     assert [(c.dataset, c.name) for c in run.rules] == [("main.s.typed", "known")]
+
+
+def test_progress_that_is_of_no_flow_makes_no_dataset_unfinished() -> None:
+    log = Log()
+    update = log.update()
+    update.flow("orders", 1, 2)
+    update.emit("flow_progress", {"status": "RUNNING"}, dataset="orders", flow="pipelines.flowTimeMetrics.missingFlowName")
+    newest = reduce_events(log.rows).updates[0]
+    assert ([(run.dataset, run.status) for run in newest.runs], newest.unfinished) == ([("orders", FlowState.COMPLETED)], ())
+
+
+def test_records_of_a_source_are_those_kept_and_those_left_out_with_the_first_place_in_whatever_order() -> None:
+    log = Log()
+    update = log.update()
+    update.flow("orders", 1, 2)
+    first = {"corrupt": 3, "left_out": 2, "first_file": "a.json", "first_line": 4, "reason": "byte 0xE9"}
+    for body in (first, {"corrupt": 1, "passed_over": 5, "first_file": "b.json", "unit": "record"}):
+        update.emit("source_records", body, dataset="orders", flow="orders", level="WARN")
+    (run,) = reduce_events(reversed(log.rows)).updates[0].runs
+    assert (run.corrupt, run.left_out, run.passed_over, run.unread_reason) == (4, 2, 5, "byte 0xE9")
+    assert run.unread_place == RecordPlace("a.json", 4, "line")
+    sentences = [change.text for change in what_changed(reduce_events(log.rows)) if change.about == "orders"]
+    assert sentences == ["kept 2 broken lines", "left out 2 broken lines"]
 
 
 def test_a_failure_has_the_text_of_the_terminal_and_stays_with_its_flow() -> None:
@@ -102,8 +126,8 @@ def test_lineage_schema_changes_checks_and_backlog_are_read() -> None:
         ("main.bronze.orders_raw", ("gift_note", "STRING"), "landing/orders/0302-06.json")
     ]
     assert [(c.name, c.success, c.observed) for c in newest.checks] == [
-        ("fresh", True, "2 h"),
         ("order_id is unique", False, "17 duplicates"),
+        ("fresh", True, "2 h"),
     ]
     assert [r.backlog for r in newest.runs if r.dataset == "main.bronze.orders_raw"] == [Backlog(new=3, listed=43)]
 

@@ -11,9 +11,9 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
-from lakelet.inspection.inspector import read_events
 from lakelet.plan.selection import EVERYTHING, Request
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.reading import read_events
 from lakelet.storage.eventlog.states import EventType, UpdateState
 from lakelet.storage.root import LastUpdate, Registry, Storage
 from lakelet.update.idle.answer import SWITCH, idle_answer, is_asked

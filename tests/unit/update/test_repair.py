@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from lakelet.flows.environment import Environment
 from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.root import LastUpdate, Registry, Storage, StoredDataset
 from lakelet.storage.rule_counts import RuleCount
 from lakelet.update.recovery import repair

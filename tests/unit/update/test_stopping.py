@@ -64,7 +64,7 @@ def program(text: str, *, interrupts: tuple[float, ...] = ()) -> subprocess.Comp
 
 STOPPED_IN_ORDER = """
     import sys, time
-    from lakelet.cli.failures import guarded
+    from lakelet.cli.main import guarded
     from lakelet.update.stopping import end_at_next, only_interrupting
 
     def update():
@@ -95,7 +95,7 @@ def test_a_thread_of_the_pipelines_code_does_not_keep_the_process_alive() -> Non
     ended = program(
         """
         import atexit, sys, threading, time
-        from lakelet.cli.failures import end_without_threads
+        from lakelet.cli.main import end_without_threads
         atexit.register(lambda: print("cleaned", flush=True))
         threading.Thread(target=time.sleep, args=(300,), name="poller").start()
         print("ready", flush=True)
@@ -111,7 +111,7 @@ def test_a_thread_that_ends_in_time_is_waited_for() -> None:
     ended = program(
         """
         import sys, threading, time
-        from lakelet.cli.failures import end_without_threads
+        from lakelet.cli.main import end_without_threads
         threading.Thread(target=lambda: (time.sleep(0.5), print("done", flush=True))).start()
         print("ready", flush=True)
         end_without_threads(0, patience=20)

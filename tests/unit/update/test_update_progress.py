@@ -12,8 +12,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Step, Strategy
-from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
 from lakelet.storage.root import Storage
 from lakelet.update.progress import UpdateProgress

@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakelet.storage.eventlog.states import EventType
-from lakelet.storage.eventlog.summaries import ColumnLineage, Definition, FlowDefinition, Rule, Source
-
-_SINK = "SINK"
+from lakelet.storage.eventlog.summaries import SINK, ColumnLineage, Definition, FlowDefinition, Rule, Source
 
 
 class DefinitionEvents:
@@ -19,37 +17,47 @@ class DefinitionEvents:
         self._datasets: dict[str, Definition] = {}
         self._flows: dict[tuple[str, str], FlowDefinition] = {}
         self._lineage: dict[tuple[str, str], tuple[ColumnLineage, ...]] = {}
+        self._value: dict[str, Definition] | None = None
 
     def take(self, event_type: str, origin: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Take one `dataset_definition`, `sink_definition`, `flow_definition` or `column_lineage`; a later one replaces an earlier one."""
+        self._value = None
         if event_type == EventType.COLUMN_LINEAGE:
             name, dataset = str(body.get("flow_name")), str(body.get("output_dataset"))
-            self._lineage[dataset, name] = _lineage(name, dataset, body)
+            self._lineage[dataset, name] = _column_lineage(name, dataset, body)
         elif event_type == EventType.FLOW_DEFINITION:
-            flow = _flow(origin, body)
+            flow = _flow_definition(origin, body)
             self._flows[flow.dataset, flow.name] = flow
         else:
             sink = event_type == EventType.SINK_DEFINITION
             name = str(origin.get("sink_name") or origin.get("dataset_name"))
-            kind = _SINK if sink else str(body.get("dataset_type") or "")
-            self._datasets[name] = Definition(name, kind, "", _rules(body), _source(body), rules_told=sink or "expectations" in body)
+            kind = SINK if sink else str(body.get("dataset_type") or "")
+            self._datasets[name] = Definition(
+                name, kind, "", _rule_definitions(body), _source_place(body), rules_known=sink or "expectations" in body
+            )
 
-    def value(self, pipeline: str) -> dict[str, Definition]:
+    def value(self, pipeline: str) -> Mapping[str, Definition]:
         """Each defined dataset with its flows and lineage, by name."""
-        found: dict[str, Definition] = {}
-        for name, dataset in sorted(self._datasets.items()):
-            flows = tuple(flow for (target, _), flow in sorted(self._flows.items()) if target == name)
-            lineage = tuple(line for (target, _), lines in sorted(self._lineage.items()) if target == name for line in lines)
-            source = dataset.source or next((flow.source for flow in flows if flow.source), None)
-            found[name] = replace(dataset, pipeline=pipeline, flows=flows, lineage=lineage, source=source)
-        return found
+        if self._value is None:
+            flows, lineage = dict[str, list[FlowDefinition]](), dict[str, list[ColumnLineage]]()
+            for (target, _), flow in sorted(self._flows.items(), key=lambda item: item[0]):
+                flows.setdefault(target, []).append(flow)
+            for (target, _), lines in sorted(self._lineage.items(), key=lambda item: item[0]):
+                lineage.setdefault(target, []).extend(lines)
+            self._value = {}
+            for name, dataset in sorted(self._datasets.items()):
+                its_flows = tuple(flows.get(name, ()))
+                source = dataset.source or next((flow.source for flow in its_flows if flow.source), None)
+                found = replace(dataset, pipeline=pipeline, flows=its_flows, lineage=tuple(lineage.get(name, ())), source=source)
+                self._value[name] = found
+        return self._value
 
 
-def _rules(body: Mapping[str, Any]) -> tuple[Rule, ...]:
-    return tuple(_rule(rule) for rule in body.get("expectations") or ())
+def _rule_definitions(body: Mapping[str, Any]) -> tuple[Rule, ...]:
+    return tuple(_rule_definition(rule) for rule in body.get("expectations") or ())
 
 
-def _rule(rule: Mapping[str, Any]) -> Rule:
+def _rule_definition(rule: Mapping[str, Any]) -> Rule:
     return Rule(
         str(rule.get("name")),
         str(rule.get("constraint") or ""),
@@ -60,34 +68,34 @@ def _rule(rule: Mapping[str, Any]) -> Rule:
     )
 
 
-def _source(body: Mapping[str, Any]) -> Source | None:
+def _source_place(body: Mapping[str, Any]) -> Source | None:
     found = body.get("source_code") or {}
     return Source(str(found["file"]), int(found.get("line") or 0)) if found.get("file") else None
 
 
-def _flow(origin: Mapping[str, Any], body: Mapping[str, Any]) -> FlowDefinition:
+def _flow_definition(origin: Mapping[str, Any], body: Mapping[str, Any]) -> FlowDefinition:
     dataset = str(body.get("output_dataset") or body.get("output_sink") or origin.get("dataset_name") or origin.get("sink_name"))
     columns = tuple((str(c.get("name")), str(c.get("data_type") or "").lower()) for c in body.get("schema") or ())
     return FlowDefinition(
         str(origin.get("flow_name") or dataset),
         dataset,
-        tuple(_name(i) for i in body.get("input_datasets") or ()),
+        tuple(_input_name(i) for i in body.get("input_datasets") or ()),
         str(body.get("flow_type") or ""),
         str(body.get("language") or ""),
         str(body.get("comment") or ""),
         columns,
-        _source(body),
-        tuple((str(rule.get("dataset")), _rule(rule)) for rule in body.get("view_expectations") or ()),
+        _source_place(body),
+        tuple((str(rule.get("dataset")), _rule_definition(rule)) for rule in body.get("view_expectations") or ()),
         tuple(str(call) for call in body.get("transforms") or ()),
     )
 
 
-def _name(given: Any) -> str:
+def _input_name(given: Any) -> str:
     """The name of an input: text, or an object with it."""
     return str(given.get("name") if isinstance(given, Mapping) else given)
 
 
-def _lineage(flow: str, dataset: str, body: Mapping[str, Any]) -> tuple[ColumnLineage, ...]:
+def _column_lineage(flow: str, dataset: str, body: Mapping[str, Any]) -> tuple[ColumnLineage, ...]:
     def inputs(column: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         return tuple((str(i.get("dataset")), str(i.get("column"))) for i in column.get("inputs") or ())
 

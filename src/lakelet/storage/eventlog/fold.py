@@ -1,7 +1,7 @@
 """Adds up the events of updates: what each update did, as a value.
 
 It takes rows of an event log as `lakelet events --json` prints them, in any order and any number of times, and gives a `History`. Rows of
-a hosted event log, whose `details` is JSON text and whose `sequence` is a struct, do as well.
+an event log on Databricks, whose `details` is JSON text and whose `sequence` is a struct, do as well.
 """
 
 from __future__ import annotations
@@ -10,27 +10,46 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta, timezone
+from typing import Any, TypeVar
 
 from lakelet.storage.eventlog.definitions import DefinitionEvents
-from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
+from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 from lakelet.storage.eventlog.summaries import (
     Backlog,
     Definition,
     Failure,
     FlowRun,
     History,
+    RecordPlace,
     SchemaChange,
     TableCheck,
     UpdateRun,
+    UpdateWarning,
+    seconds_between,
 )
 from lakelet.storage.rule_counts import RuleCount, summed
 
 Row = Mapping[str, Any]
 """One row of the event log."""
+Value = TypeVar("Value")
+Key = tuple[int, int]
+"""Place of an event in its update: its sequence number and its time."""
 _BECAUSE = re.compile(r"^Flow '[^']*' (?:is|has|was) [A-Z]+ because ", re.DOTALL)
-_STARTED = frozenset({FlowState.STARTING, FlowState.RUNNING})
+NO_FLOW = "pipelines.flowTimeMetrics.missingFlowName"
+"""Name that Databricks gives to progress that is of no flow."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_NEVER = (1 << 62, 0)
+_UNREAD = ("corrupt", "left_out", "rescued", "passed_over", "undecodable")
+"""Counts of `source_records`."""
+_COUNTED = frozenset((EventType.SOURCE_RECORDS, EventType.LATE_RECORDS))
+_SHOWN_AS_VALUES = frozenset(
+    (
+        *(EventType.UPDATE_PROGRESS, EventType.TABLE_CHECK, EventType.SCHEMA_CHANGE, EventType.COLUMN_LINEAGE),
+        *(EventType.DATASET_DEFINITION, EventType.SINK_DEFINITION, EventType.FLOW_DEFINITION),
+    )
+)
+"""Types whose warnings are values of their own: states, checks, columns."""
 
 
 @dataclass
@@ -39,8 +58,10 @@ class _Flow:
 
     flow: str
     dataset: str
-    newest: tuple[int, int] = (-1, -1)
-    explained: tuple[int, int] = (-1, -1)
+    to_sink: bool = False
+    first: Key = _NEVER
+    newest: Key = (-1, -1)
+    explained: Key = (-1, -1)
     status: FlowState = FlowState.QUEUED
     reason: str = ""
     failure: Failure | None = None
@@ -49,65 +70,119 @@ class _Flow:
     ended: int | None = None
     written_at: int | None = None
     failed_attempts: int = 0
+    rows_reported: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     rules: list[RuleCount] = field(default_factory=list)
+    unwritten_rules: list[RuleCount] = field(default_factory=list)
     backlog: dict[str, int] = field(default_factory=dict)
-    looked: tuple[int, int] = (-1, -1)
+    backlog_read: Key = (-1, -1)
+    unread_place: tuple[Key, RecordPlace] | None = None
+    unread_reason: tuple[Key, str] | None = None
 
     def add(self, name: str, number: Any) -> None:
         if number:
             self.counts[name] = self.counts.get(name, 0) + int(number)
 
     def value(self) -> FlowRun:
-        rules = tuple(count for _, count in sorted(summed(self.rules).items()))
-        ended = self.ended if self.status.has_ended else None
         return FlowRun(
             self.flow,
             self.dataset,
             self.status,
             self.queued,
             self.started,
-            ended,
+            self.ended if self.status.has_ended else None,
             attempts=self.failed_attempts + (self.status is not FlowState.FAILED) or 1,
             last_rows_at=self.written_at,
             reason=self.reason,
-            rules=rules,
+            rules=_summed_counts(self.rules),
+            unwritten_rules=_summed_counts(self.unwritten_rules),
             failure=self.failure if self.status is FlowState.FAILED else None,
             backlog=Backlog(**self.backlog) if self.backlog else None,
+            to_sink=self.to_sink,
+            rows_known=not self.to_sink or self.rows_reported,
+            unread_place=self.unread_place[1] if self.unread_place else None,
+            unread_reason=self.unread_reason[1] if self.unread_reason else "",
             **self.counts,
         )
 
 
+def _summed_counts(counts: Sequence[RuleCount]) -> tuple[RuleCount, ...]:
+    return tuple(count for _, count in sorted(summed(counts).items())) if counts else ()
+
+
 @dataclass
-class _Update:
-    """One update while its events come in."""
+class UpdateFold:
+    """One update while its events come in, in any order. An event that was taken already changes nothing."""
 
     id: str
     pipeline_id: str = ""
     pipeline: str = ""
-    newest: tuple[int, int] = (-1, -1)
+    newest: Key = (-1, -1)
     state: UpdateState = UpdateState.QUEUED
     cause: str = ""
     first: int | None = None
+    last: int | None = None
     created: int | None = None
     ended: int | None = None
     full_refresh: tuple[str, ...] = ()
     failure: Failure | None = None
     flows: dict[tuple[str, str], _Flow] = field(default_factory=dict)
-    changes: dict[str, SchemaChange] = field(default_factory=dict)
-    checks: dict[str, TableCheck] = field(default_factory=dict)
-    warnings: dict[str, tuple[int, str]] = field(default_factory=dict)
+    changes: dict[str, tuple[Key, SchemaChange]] = field(default_factory=dict)
+    checks: dict[str, tuple[Key, TableCheck]] = field(default_factory=dict)
+    warnings: dict[str, tuple[Key, UpdateWarning]] = field(default_factory=dict)
     definitions: DefinitionEvents = field(default_factory=DefinitionEvents)
     seen: set[str] = field(default_factory=set)
 
-    def flow(self, row: Row, body: Row) -> _Flow:
-        origin = row["origin"]
-        target = str(origin.get("dataset_name") or origin.get("sink_name") or body.get("dataset") or origin.get("flow_name") or "?")
-        name = str(origin.get("flow_name") or body.get("flow_name") or target)
-        return self.flows.setdefault((target, name), _Flow(name, target))
+    def take(self, row: Row) -> bool:
+        """Take one event of the update into account; returns whether it was new."""
+        if row["id"] in self.seen:
+            return False
+        self.seen.add(row["id"])
+        origin, timestamp = row["origin"], timestamp_of(row["timestamp"])
+        self.pipeline_id = self.pipeline_id or str(origin.get("pipeline_id") or "")
+        self.pipeline = self.pipeline or str(origin.get("pipeline_name") or "")
+        self.first = timestamp if self.first is None else min(timestamp, self.first)
+        self.last = timestamp if self.last is None else max(timestamp, self.last)
+        handler = _HANDLERS.get(row["event_type"])
+        if handler is not None:
+            handler(self, row, _event_body(row), timestamp)
+        self._take_warning(row, timestamp)
+        return True
 
-    def value(self, number: int) -> UpdateRun:
-        in_order = sorted(self.flows.values(), key=lambda f: (f.started if f.started is not None else 1 << 62, f.dataset, f.flow))
+    def flow(self, row: Row, body: Row) -> _Flow:
+        """The flow that an event is about."""
+        target, name = _flow_key(row["origin"], body)
+        found = self.flows.get((target, name))
+        if found is None:
+            found = self.flows[target, name] = _Flow(name, target, to_sink=bool(row["origin"].get("sink_name")))
+        return found
+
+    def flow_run(self, row: Row) -> FlowRun:
+        """What the flow of an event did so far."""
+        return self.flow(row, _event_body(row)).value()
+
+    def datasets(self) -> list[str]:
+        """The names of the datasets that events were about."""
+        return list(dict.fromkeys(dataset for dataset, _ in self.flows))
+
+    @property
+    def seconds(self) -> float:
+        """Time from the first event to the newest one."""
+        return seconds_between(self.first, self.last) or 0.0
+
+    def is_repeated(self, message: str) -> bool:
+        """Whether several warnings have this text."""
+        return sum(warning.text == message for _, warning in self.warnings.values()) > 1
+
+    def _take_warning(self, row: Row, timestamp: int) -> None:
+        kind = row["event_type"]
+        if kind in _COUNTED or (row.get("level") == Level.WARN and kind not in _SHOWN_AS_VALUES):
+            skipped = kind == EventType.FLOW_PROGRESS and _event_body(row).get("status") == FlowState.SKIPPED
+            warning = UpdateWarning(str(row.get("message") or ""), counted=skipped or kind in _COUNTED)
+            self.warnings[row["id"]] = (_sequence_number(row), timestamp), warning
+
+    def value(self, number: int = 0) -> UpdateRun:
+        """What the update did so far. `number`: its place in the log."""
         return UpdateRun(
             number,
             self.id,
@@ -118,13 +193,41 @@ class _Update:
             self.first if self.created is None else self.created,
             self.ended if self.state.has_ended else None,
             self.full_refresh,
-            tuple(flow.value() for flow in in_order),
-            tuple(change for _, change in sorted(self.changes.items(), key=lambda kv: (kv[1].at or 0, kv[0]))),
-            tuple(sorted(self.checks.values(), key=lambda c: (c.dataset, c.name))),
-            tuple(dict.fromkeys(text for _, text in sorted(self.warnings.values()))),
+            tuple(flow.value() for flow in sorted(self.flows.values(), key=lambda f: (f.first, f.dataset, f.flow))),
+            tuple(_in_order(self.changes)),
+            tuple(_in_order(self.checks)),
+            tuple({warning.text: warning for warning in _in_order(self.warnings)}.values()),
             self.failure,
             self.definitions.value(self.pipeline),
+            self.last,
         )
+
+
+def _in_order(found: Mapping[str, tuple[Key, Value]]) -> list[Value]:
+    """Values by the id of their event, in the order of the events."""
+    return [value for _, (_, value) in sorted(found.items(), key=lambda item: (item[1][0], item[0]))]
+
+
+class LiveUpdate:
+    """The update whose events come in now. The first event of another update (a retry) begins again. Not thread-safe: the caller locks."""
+
+    def __init__(self) -> None:
+        self.fold = UpdateFold("")
+        self._value: UpdateRun | None = None
+
+    def feed(self, row: Row) -> None:
+        """Take one event into account."""
+        update_id = str(row["origin"].get("update_id") or "")
+        if update_id != self.fold.id:
+            self.fold = UpdateFold(update_id)
+        self.fold.take(row)
+        self._value = None
+
+    def value(self) -> UpdateRun:
+        """What the update did so far."""
+        if self._value is None:
+            self._value = self.fold.value()
+        return self._value
 
 
 class HistoryBuilder:
@@ -137,7 +240,7 @@ class HistoryBuilder:
 
     def __init__(self, known: Mapping[str, UpdateRun] | None = None, *, limit: int | None = None) -> None:
         self._known, self._limit = known or {}, limit
-        self._updates: dict[str, _Update] = {}
+        self._updates: dict[str, UpdateFold] = {}
         self._values: dict[str, UpdateRun] = {}
 
     def feed(self, rows: Iterable[Row]) -> bool:
@@ -145,19 +248,9 @@ class HistoryBuilder:
         changed = False
         for row in rows:
             update_id = (row.get("origin") or {}).get("update_id")
-            handler = _HANDLERS.get(row["event_type"]) or (_on_warning if row.get("level") == Level.WARN else None)
-            if not update_id:
-                continue
-            update = self._updates.setdefault(update_id, _Update(update_id))
-            if row["id"] in update.seen:
-                continue
-            update.seen.add(row["id"])
-            changed = True
-            self._values.pop(update_id, None)
-            timestamp = timestamp_of(row["timestamp"])
-            _about_update(update, row, timestamp)
-            if handler is not None:
-                handler(update, row, _body(row), timestamp)
+            if update_id and self._updates.setdefault(update_id, UpdateFold(update_id)).take(row):
+                changed = True
+                self._values.pop(update_id, None)
         return changed
 
     def history(self) -> History:
@@ -193,30 +286,30 @@ def _definitions_of_today(updates: Sequence[UpdateRun]) -> Mapping[str, Definiti
 
 def timestamp_of(text: str) -> int:
     """ISO 8601 in UTC as milliseconds since 1970."""
-    value = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return int(value.timestamp() * 1000)
+    return (datetime.fromisoformat(text.replace("Z", "+00:00")) - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _body(row: Row) -> Row:
+def _event_body(row: Row) -> Row:
     details = row.get("details") or {}
     if isinstance(details, str):
         details = json.loads(details)
     return details.get(row["event_type"]) or {}
 
 
-def _sequence(row: Row) -> int:
+def _sequence_number(row: Row) -> int:
     found = row.get("sequence") or 0
     return int(found if not isinstance(found, Mapping) else (found.get("data_plane_id") or {}).get("seq_no") or 0)
 
 
-def _about_update(update: _Update, row: Row, timestamp: int) -> None:
-    origin = row["origin"]
-    update.pipeline_id = update.pipeline_id or str(origin.get("pipeline_id") or "")
-    update.pipeline = update.pipeline or str(origin.get("pipeline_name") or "")
-    update.first = timestamp if update.first is None else min(timestamp, update.first)
+def _flow_key(origin: Row, body: Row) -> tuple[str, str]:
+    """The target and the name of the flow that an event is about."""
+    target = (
+        origin.get("dataset_name") or origin.get("sink_name") or body.get("dataset") or body.get("flow_name") or origin.get("flow_name")
+    )
+    return str(target or "?"), str(origin.get("flow_name") or body.get("flow_name") or target or "?")
 
 
-def _failure(row: Row) -> Failure | None:
+def _failure_of_event(row: Row) -> Failure | None:
     """The error of an event in the words of the terminal: its outermost exception."""
     exceptions = (row.get("error") or {}).get("exceptions") or ()
     if not exceptions:
@@ -227,121 +320,122 @@ def _failure(row: Row) -> Failure | None:
 # --- one function per type of event ---------------------------------------------------------------------------------------------------
 
 
-def _on_warning(update: _Update, row: Row, body: Row, timestamp: int) -> None:
-    update.warnings[row["id"]] = (_sequence(row), str(row.get("message") or ""))
-
-
-def _on_create(update: _Update, row: Row, body: Row, timestamp: int) -> None:
+def _on_create(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
     update.cause, update.created = str(body.get("cause") or ""), timestamp
     update.full_refresh = tuple(str(name) for name in body.get("full_refresh_selection") or ())
 
 
-def _on_update_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:
-    key = (_sequence(row), timestamp)
+def _on_update_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
+    key = (_sequence_number(row), timestamp)
     if key >= update.newest and body.get("state") in UpdateState.__members__:
         update.newest, update.state = key, UpdateState(body["state"])
-        update.failure = _failure(row)
+        update.failure = _failure_of_event(row)
         update.ended = timestamp
 
 
-def _on_flow_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:
-    flow = update.flow(row, body)
+def _on_flow_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
+    if row["origin"].get("flow_name") == NO_FLOW:
+        return
+    flow, key = update.flow(row, body), (_sequence_number(row), timestamp)
+    flow.first = min(key, flow.first)
     status = FlowState(body["status"]) if body.get("status") in FlowState.__members__ else FlowState.RUNNING
     if status is FlowState.QUEUED:
         flow.queued = timestamp if flow.queued is None else min(timestamp, flow.queued)
-    elif status in _STARTED:
+    elif status.is_at_work:
         flow.started = timestamp if flow.started is None else min(timestamp, flow.started)
     elif status.has_ended:
         flow.ended = timestamp if flow.ended is None else max(timestamp, flow.ended)
     if status is FlowState.FAILED:
         flow.failed_attempts += 1
-    key = (_sequence(row), timestamp)
     if key >= flow.newest:
         flow.newest, flow.status = key, status
         if status is FlowState.FAILED:
-            flow.failure = _failure(row) or Failure("", str(row.get("message") or ""))
-    reason = _reason(str(row.get("message") or ""))
+            flow.failure = _failure_of_event(row) or Failure("", str(row.get("message") or ""))
+    reason = _reason_in_message(str(row.get("message") or ""))
     if reason and key >= flow.explained:
         flow.explained, flow.reason = key, reason
     if body.get("metrics") or body.get("data_quality"):
-        _measure(flow, body, timestamp)
+        _add_measurements(flow, body, timestamp)
         _on_backlog(flow, body.get("metrics") or {}, key)
-    if row.get("level") == Level.WARN:
-        _on_warning(update, row, body, timestamp)
 
 
-def _reason(message: str) -> str:
+def _reason_in_message(message: str) -> str:
     """What stands behind the state in a flow's message, without its last full stop."""
     found = _BECAUSE.match(message)
     return message[found.end() :].rstrip(".") if found else ""
 
 
-def _measure(flow: _Flow, body: Row, timestamp: int) -> None:
+def _add_measurements(flow: _Flow, body: Row, timestamp: int) -> None:
     metrics, quality = body.get("metrics") or {}, body.get("data_quality") or {}
     for name, key in (("written", "num_output_rows"), ("upserted", "num_upserted_rows"), ("deleted", "num_deleted_rows")):
         flow.add(name, metrics.get(key))
     if any(metrics.get(key) for key in ("num_output_rows", "num_upserted_rows", "num_deleted_rows")):
         flow.written_at = max(timestamp, flow.written_at or 0)
+    flow.rows_reported |= "num_output_rows" in metrics
     flow.add("dropped", quality.get("dropped_records"))
     flow.add("quarantined", quality.get("quarantined_records"))
-    flow.rules += [RuleCount.of_event(rule, flow.dataset) for rule in quality.get("expectations") or ()]
+    counts = [RuleCount.of_event(rule, flow.dataset) for rule in quality.get("expectations") or ()]
+    flow.rules += counts
+    flow.unwritten_rules += counts if "scope" in quality else ()
 
 
 def _on_backlog(flow: _Flow, metrics: Row, key: tuple[int, int]) -> None:
     for name in ("files", "bytes", "records"):
-        _largest(flow, name, metrics.get(f"backlog_{name}"))
-    if metrics.get("backlog_files") is not None and key >= flow.looked:
-        flow.looked = key
+        _keep_largest(flow, name, metrics.get(f"backlog_{name}"))
+    if metrics.get("backlog_files") is not None and key >= flow.backlog_read:
+        flow.backlog_read = key
         flow.backlog |= {f"left_{name}": int(metrics[f"backlog_{name}"]) for name in ("files", "bytes") if f"backlog_{name}" in metrics}
 
 
-def _largest(flow: _Flow, name: str, number: Any) -> None:
+def _keep_largest(flow: _Flow, name: str, number: Any) -> None:
     if number is not None:
         flow.backlog[name] = max(int(number), flow.backlog.get(name, 0))
 
 
-def _on_operation(update: _Update, row: Row, body: Row, timestamp: int) -> None:
+def _on_operation(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
     details = body.get("auto_loader_details")
     if details:
         flow = update.flow(row, body)
-        _largest(flow, "new", details.get("num_files_new"))
-        _largest(flow, "listed", details.get("num_files_listed"))
+        _keep_largest(flow, "new", details.get("num_files_new"))
+        _keep_largest(flow, "listed", details.get("num_files_listed"))
 
 
-def _on_stream_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:
+def _on_stream_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
     """Backlog as Databricks reports it: in the metrics of a stream's sources."""
     progress = json.loads(body.get("progress_json") or "{}")
     for source in (source.get("metrics") or {} for source in progress.get("sources") or ()):
         for ours, theirs in (("files", "numFilesOutstanding"), ("bytes", "numBytesOutstanding")):
-            _largest(update.flow(row, body), ours, source.get(theirs))
+            _keep_largest(update.flow(row, body), ours, source.get(theirs))
 
 
-def _on_schema_change(update: _Update, row: Row, body: Row, timestamp: int) -> None:
-    added, widened = (tuple(_column(c) for c in body.get(key) or ()) for key in ("added", "widened"))
+def _on_schema_change(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
+    added, widened = (tuple(_column_and_type(c) for c in body.get(key) or ()) for key in ("added", "widened"))
+    dataset, _ = _flow_key(row["origin"], body)
     flow = str(body.get("flow_name") or row["origin"].get("flow_name") or "")
-    dataset = str(row["origin"].get("dataset_name") or flow)
-    update.changes[row["id"]] = SchemaChange(
-        timestamp, dataset, flow, str(body.get("source") or ""), added, widened, body.get("first_file")
-    )
+    change = SchemaChange(timestamp, dataset, flow, str(body.get("source") or ""), added, widened, body.get("first_file"))
+    update.changes[row["id"]] = (_sequence_number(row), timestamp), change
 
 
-def _column(column: Any) -> tuple[str, str]:
+def _column_and_type(column: Any) -> tuple[str, str]:
     return (str(column.get("name")), str(column.get("type") or "")) if isinstance(column, Mapping) else (str(column), "")
 
 
-def _on_source_records(update: _Update, row: Row, body: Row, timestamp: int) -> None:
-    flow = update.flow(row, body)
-    flow.add("corrupt", body.get("corrupt"))
-    flow.add("rescued", body.get("rescued"))
-    _on_warning(update, row, body, timestamp)
+def _on_source_records(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
+    flow, key = update.flow(row, body), (_sequence_number(row), timestamp)
+    for name in _UNREAD:
+        flow.add(name, body.get(name))
+    if body.get("first_file") and (flow.unread_place is None or key < flow.unread_place[0]):
+        place = RecordPlace(str(body["first_file"]), int(body.get("first_line") or 0), str(body.get("unit") or "line"))
+        flow.unread_place = key, place
+    if body.get("reason") and (flow.unread_reason is None or key < flow.unread_reason[0]):
+        flow.unread_reason = key, str(body["reason"])
 
 
-def _on_late_records(update: _Update, row: Row, body: Row, timestamp: int) -> None:
+def _on_late_records(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
     update.flow(row, body).add("late", body.get("dropped_by_watermark"))
-    _on_warning(update, row, body, timestamp)
 
 
-def _on_table_check(update: _Update, row: Row, body: Row, timestamp: int) -> None:
+def _on_table_check(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
     def text(key: str) -> str:
         value = body.get(key)
         return "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
@@ -350,14 +444,15 @@ def _on_table_check(update: _Update, row: Row, body: Row, timestamp: int) -> Non
     success, version = body.get("success"), body.get("table_version")
     about = (str(body.get("name")), str(body.get("severity") or ""), None if success is None else bool(success))
     shown = (text("observed"), text("expected"), str(body.get("message") or row.get("message") or ""))
-    update.checks[row["id"]] = TableCheck(timestamp, dataset, *about, None if version is None else int(version), *shown)
+    check = TableCheck(timestamp, dataset, *about, None if version is None else int(version), *shown, note=text("message"))
+    update.checks[row["id"]] = (_sequence_number(row), timestamp), check
 
 
-def _on_definition(update: _Update, row: Row, body: Row, timestamp: int) -> None:
+def _on_definition(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:
     update.definitions.take(row["event_type"], row["origin"], body)
 
 
-_HANDLERS: Mapping[str, Callable[[_Update, Row, Row, int], None]] = {
+_HANDLERS: Mapping[str, Callable[[UpdateFold, Row, Row, int], None]] = {
     "create_update": _on_create,
     "update_progress": _on_update_progress,
     "flow_progress": _on_flow_progress,

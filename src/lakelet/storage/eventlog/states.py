@@ -57,6 +57,13 @@ class FlowState(TextEnum):
         """Whether the flow's target is up to date now."""
         return self in (FlowState.COMPLETED, FlowState.IDLE)
 
+    @property
+    def mark(self) -> str:
+        """`good`, `warning` or `bad`; "" for a flow that took no part."""
+        if self is FlowState.EXCLUDED:
+            return ""
+        return "bad" if self is FlowState.FAILED else "good" if self.is_done else "warning"
+
 
 WORST_FIRST = (
     FlowState.FAILED,

@@ -5,7 +5,8 @@ Timestamps are milliseconds since 1970 (UTC), None where no event says them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +14,8 @@ from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
 from lakelet.storage.rule_counts import RuleCount, summed
 
 Timestamp = int | None
+SINK = "SINK"
+"""Kind of a sink's definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Failure:
 class Backlog:
     """What a flow's sources had waiting: the largest values that its events report, and what they report last (`left_…`).
 
-    `listed`: files in the folders that were looked at, `new`: of them, those that were new. None for what no event says.
+    `listed`: files in the folders that were listed, `new`: of them, those that were new. None for what no event says.
     """
 
     files: int | None = None
@@ -40,8 +43,23 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """The first input record that a flow could not read whole. `line`: counted from 1 in `unit`s, 0 for the file as a whole."""
+
+    file: str
+    line: int = 0
+    unit: str = "line"
+
+
+@dataclass(frozen=True, slots=True)
 class FlowRun:
-    """One flow in one update. `written`: rows appended or replaced; `reason`: why it ran, was idle or was skipped, as its events say."""
+    """One flow in one update.
+
+    `written`: rows appended or replaced; `reason`: why it ran, was idle or was skipped, as its events say.
+    `rules`: what the rules counted in all rows that they judged; `unwritten_rules`: the part of it in a batch that a fail rule stopped,
+    none of whose rows was written (EP-8). Records of sources: `corrupt` (of them `left_out`), `rescued`, `passed_over`, `undecodable`.
+    `rows_known`: false for a sink whose rows nobody counts.
+    """
 
     flow: str
     dataset: str
@@ -56,13 +74,21 @@ class FlowRun:
     quarantined: int = 0
     late: int = 0
     corrupt: int = 0
+    left_out: int = 0
     rescued: int = 0
+    passed_over: int = 0
+    undecodable: int = 0
     attempts: int = 1
     last_rows_at: Timestamp = None
     reason: str = ""
     rules: tuple[RuleCount, ...] = ()
+    unwritten_rules: tuple[RuleCount, ...] = ()
     failure: Failure | None = None
     backlog: Backlog | None = None
+    to_sink: bool = False
+    rows_known: bool = True
+    unread_place: RecordPlace | None = None
+    unread_reason: str = ""
 
     @property
     def rows(self) -> int:
@@ -70,9 +96,19 @@ class FlowRun:
         return self.written + self.upserted
 
     @property
+    def violations(self) -> int:
+        """Failed rows, one for each rule that a row breaks."""
+        return sum(count.failed for count in self.rules)
+
+    @property
     def seconds(self) -> float | None:
         """From its start to its end; None before either."""
-        return (self.ended_at - self.started_at) / 1000 if self.started_at is not None and self.ended_at is not None else None
+        return seconds_between(self.started_at, self.ended_at)
+
+
+def seconds_between(started: Timestamp, ended: Timestamp) -> float | None:
+    """The time between two timestamps, not below 0; None without either."""
+    return None if started is None or ended is None else max(0, ended - started) / 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +126,7 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """Result of one check of a whole table. `success`: None if it was not run."""
+    """Result of one check of a whole table. `success`: None if it was not run; `note`: what the check says of it beside the values."""
 
     at: Timestamp
     dataset: str
@@ -101,6 +137,15 @@ class TableCheck:
     observed: str
     expected: str
     message: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateWarning:
+    """A message of level WARN. `counted`: counts of the summary, or the failure that made a flow be skipped, say the same."""
+
+    text: str
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +202,7 @@ class ColumnLineage:
 class Definition:
     """A dataset or sink as it was defined in one update.
 
-    `rules_told`: whether the log said which rules it has; a hosted one may leave that out.
+    `rules_known`: whether the log said which rules it has; that of Databricks may leave it out.
     """
 
     name: str
@@ -167,13 +212,19 @@ class Definition:
     source: Source | None = None
     flows: tuple[FlowDefinition, ...] = ()
     lineage: tuple[ColumnLineage, ...] = ()
-    rules_told: bool = True
+    rules_known: bool = True
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Every dataset that its flows read, itself left out."""
         found = [name for flow in self.flows for name in flow.inputs]
         return tuple(dict.fromkeys(name for name in found if name != self.name))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What it reads by its flows, and by its columns: these look through views."""
+        by_columns = (dataset for line in self.lineage for dataset, _ in line.inputs)
+        return tuple(dict.fromkeys(name for name in (*self.inputs, *by_columns) if name != self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +249,33 @@ class DatasetRun:
 
     @property
     def seconds(self) -> float | None:
-        return None if self.started is None or self.ended is None else max(0, self.ended - self.started) / 1000
+        return seconds_between(self.started, self.ended)
+
+    def seconds_at(self, now: int) -> float | None:
+        """Time from the first start of a flow to the last end, or to `now` while one is at work; None before the start."""
+        return seconds_between(self.started, now if self.state.is_at_work or self.ended is None else self.ended)
+
+    @property
+    def to_sink(self) -> bool:
+        return self.runs[0].to_sink
+
+    @property
+    def rows_known(self) -> bool:
+        """Whether the number of rows means something: nobody counts what the function of a sink does with its batches."""
+        return any(run.rows_known for run in self.runs)
 
     def total(self, field: str) -> int:
-        """The sum of one count of its flows: `rows`, `dropped`, …"""
+        """The sum of one count of its flows: `rows`, `dropped`, `violations`, …"""
         return sum(getattr(run, field) for run in self.runs)
 
 
 @dataclass(frozen=True)
 class UpdateRun:
-    """One update. `number` counts the updates of the log from 0, oldest first; `definitions` is empty where no event of it is kept."""
+    """One update. `number` counts the updates of the log from 0, oldest first; `definitions` is empty where no event of it is kept.
+
+    `runs` are in the order in which the flows were first reported, `checks` and `warnings` in that of their events. `last_at`: time of the
+    newest event.
+    """
 
     number: int
     id: str
@@ -221,28 +289,83 @@ class UpdateRun:
     runs: tuple[FlowRun, ...] = ()
     schema_changes: tuple[SchemaChange, ...] = ()
     checks: tuple[TableCheck, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[UpdateWarning, ...] = ()
     failure: Failure | None = None
     definitions: Mapping[str, Definition] = field(default_factory=dict)
+    last_at: Timestamp = None
 
     @property
     def seconds(self) -> float | None:
         """From its first event to the one with its last state; None while it runs."""
-        return (self.ended_at - self.started_at) / 1000 if self.started_at is not None and self.ended_at is not None else None
+        return seconds_between(self.started_at, self.ended_at)
+
+    @property
+    def seconds_so_far(self) -> float:
+        """From its first event to its newest one."""
+        return seconds_between(self.started_at, self.last_at) or 0.0
 
     @cached_property
     def counts_by_rule(self) -> Mapping[tuple[str, str], RuleCount]:
-        """The count of each rule that the update measured, by (dataset, rule): the sums over its flows."""
+        """The count of each rule that the update measured, by (dataset, rule): the sums over its flows, of all rows that were judged."""
         return summed(count for run in self.runs for count in run.rules)
+
+    @cached_property
+    def unwritten_counts_by_rule(self) -> Mapping[tuple[str, str], RuleCount]:
+        """The part of `counts_by_rule` in batches that a fail rule stopped: none of their rows was written (EP-8)."""
+        return summed(count for run in self.runs for count in run.unwritten_rules)
+
+    @property
+    def written_counts_by_rule(self) -> Mapping[tuple[str, str], RuleCount]:
+        """The part of `counts_by_rule` in batches that were written: what failed there was dropped or is in the table."""
+        unwritten = self.unwritten_counts_by_rule
+        return {key: count.without(unwritten.get(key)) for key, count in self.counts_by_rule.items() if count != unwritten.get(key)}
+
+    @property
+    def rule_actions(self) -> Mapping[tuple[str, str], str]:
+        """The action of each defined rule, by (dataset, rule); rules of views are defined by the flows that read them."""
+        of_views = {(name, rule.name): rule.action for d in self.definitions.values() for flow in d.flows for name, rule in flow.view_rules}
+        return {**of_views, **{(d.name, rule.name): rule.action for d in self.definitions.values() for rule in d.rules}}
+
+    @cached_property
+    def runs_by_start(self) -> tuple[FlowRun, ...]:
+        """Its flows in the order in which they began; those that did not begin come last."""
+        return tuple(sorted(self.runs, key=lambda r: (r.started_at if r.started_at is not None else 1 << 62, r.dataset, r.flow)))
+
+    @cached_property
+    def all_datasets(self) -> Mapping[str, DatasetRun]:
+        """Every dataset, by name, in the order in which they were first reported."""
+        return self._grouped(self.runs)
 
     @cached_property
     def datasets(self) -> Mapping[str, DatasetRun]:
         """The datasets that were not excluded, by name."""
+        return self._grouped(run for run in self.runs_by_start if run.status is not FlowState.EXCLUDED)
+
+    def _grouped(self, runs: Iterable[FlowRun]) -> Mapping[str, DatasetRun]:
         found: dict[str, list[FlowRun]] = {}
-        for run in self.runs:
-            if run.status is not FlowState.EXCLUDED:
-                found.setdefault(run.dataset, []).append(run)
-        return {name: DatasetRun(self.number, self.started_at, tuple(runs)) for name, runs in found.items()}
+        for run in runs:
+            found.setdefault(run.dataset, []).append(run)
+        return {name: DatasetRun(self.number, self.started_at, tuple(its_runs)) for name, its_runs in found.items()}
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Names of the datasets that took no part."""
+        return frozenset(name for name, d in self.all_datasets.items() if d.state is FlowState.EXCLUDED)
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Names of the datasets with a flow that failed, was skipped or stopped, or did not get to its end."""
+        done = [run.dataset for run in self.runs if not (run.status.is_done or run.status is FlowState.EXCLUDED)]
+        return tuple(dict.fromkeys(done))
+
+    @property
+    def states(self) -> Counter[FlowState]:
+        """Number of datasets per state."""
+        return Counter(dataset.state for dataset in self.all_datasets.values())
+
+    def total(self, field: str) -> int:
+        """The sum of one count of its flows: `rows`, `dropped`, `violations`, …"""
+        return sum(getattr(run, field) for run in self.runs)
 
 
 @dataclass(frozen=True)

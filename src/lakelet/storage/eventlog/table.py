@@ -1,7 +1,7 @@
-"""The event log as a Delta table on a disk of this machine: appended to and compacted without a library. No Spark.
+"""The event log as a Delta table: rows appended and files compacted, without a library on a disk, by delta-rs on an object store. No Spark.
 
-delta-rs cannot write below folders of some names, and prints a panic when the disk is full. One append is a Parquet file and a commit file
-that is made with its whole content or not at all.
+delta-rs cannot write below folders of some names, and prints a panic when the disk is full. One append on a disk is a Parquet file and a
+commit file that is made with its whole content or not at all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ import pyarrow as pa
 from lakelet.base.failpoints import reached
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.durable import create_atomically, writing
-from lakelet.files.paths import names_in
+from lakelet.files.paths import AnyPath, RemotePath, names_in
+from lakelet.files.remote import delta_options
 
 SMALL_FILES = 50
 """From so many small files on the log is compacted."""
@@ -30,15 +32,21 @@ KEPT_SECONDS = 7 * 24 * 3600
 """So long files that no version needs are kept for readers."""
 
 
-def append(path: Path, table: pa.Table) -> None:
-    """Add rows in one commit; the table is made if it is absent. Raises STORAGE_FAILED, and then nothing was added."""
+def append(path: AnyPath, table: pa.Table) -> None:
+    """Add rows in one commit; the table is made if it is absent. Raises STORAGE_FAILED on a disk, and then nothing was added."""
+    if isinstance(path, RemotePath):
+        from deltalake import WriterProperties, write_deltalake
+
+        compression = WriterProperties(compression="SNAPPY")
+        write_deltalake(str(path), table, mode="append", writer_properties=compression, storage_options=delta_options(path))
+        return
     with writing(path):
         log = path / "_delta_log"
         log.mkdir(parents=True, exist_ok=True)
         added = _data_file(path, table, change=True)
         try:
             version = newest(path) + 1
-            while not _commit(log, version, [*(_made(table.schema) if version == 0 else ()), {"add": added}], "WRITE"):
+            while not _commit_version(log, version, [*(_first_actions(table.schema) if version == 0 else ()), {"add": added}], "WRITE"):
                 version += 1
         except BaseException:  # also Ctrl-C: no data file is left without its commit
             (path / added["path"]).unlink(missing_ok=True)
@@ -61,13 +69,15 @@ def newest(path: Path) -> int:
     return max((int(version) for version in versions if version.isdigit()), default=-1)
 
 
-def compact(path: Path) -> bool:
-    """Put many small files into one, and a checkpoint beside the commits; returns whether there was a reason to.
+def compact(path: AnyPath) -> bool:
+    """Put many small files into one, and a checkpoint beside the commits; returns whether there was a reason to (ST-10).
 
-    Readers go on with the files they have, which are removed a week later, as are commits before the checkpoint (a month later in a log
-    of an older Lakelet). Dying on the way leaves the table as it was. Only for the process that holds the lease: it is the only one that
-    appends.
+    Readers go on with the files they have, which are removed a week later, as are commits before the checkpoint. Dying on the way leaves
+    the table as it was. Only for the process that holds the lease: it is the only one that appends. Raises DeltaError and OSError of a
+    store; what was committed before stays.
     """
+    if isinstance(path, RemotePath):
+        return _compact_on_store(path)
     import pyarrow.parquet as pq
 
     table = open_table(path)
@@ -83,7 +93,7 @@ def compact(path: Path) -> bool:
         removed = [
             {"remove": {"path": f["path"], "deletionTimestamp": moment, "dataChange": False, "size": f["size_bytes"]}} for f in small
         ]
-        if not _commit(path / "_delta_log", version + 1, [*removed, {"add": added}], "OPTIMIZE"):
+        if not _commit_version(path / "_delta_log", version + 1, [*removed, {"add": added}], "OPTIMIZE"):
             (path / added["path"]).unlink(missing_ok=True)
             return False
         reached("events.compaction_committed")
@@ -91,6 +101,22 @@ def compact(path: Path) -> bool:
         whole.create_checkpoint()
         whole.cleanup_metadata()
         _remove_old(path, {added["path"], *(file["path"] for file in files)})
+    return True
+
+
+def _compact_on_store(path: RemotePath) -> bool:
+    """`compact` by delta-rs. The compaction is one commit, like that on a disk."""
+    from deltalake import DeltaTable, WriterProperties
+
+    table = DeltaTable(str(path), storage_options=delta_options(path))
+    sizes = pa.table(table.get_add_actions(flatten=True))["size_bytes"].to_pylist()
+    if sum(size < SMALL_BYTES for size in sizes) < SMALL_FILES:
+        return False
+    table.optimize.compact(target_size=SMALL_BYTES, writer_properties=WriterProperties(compression="SNAPPY"))
+    reached("events.compaction_committed")
+    table.create_checkpoint()
+    hours = int(timedelta(seconds=KEPT_SECONDS).total_seconds() // 3600)
+    table.vacuum(retention_hours=hours, dry_run=False, full=True)  # also what a process that died left in no version
     return True
 
 
@@ -123,7 +149,7 @@ def _data_file(path: Path, table: pa.Table, *, change: bool) -> dict[str, Any]:
     return {"path": name, "partitionValues": {}, "size": size, "modificationTime": moment, "dataChange": change, "stats": statistics}
 
 
-def _made(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
+def _first_actions(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
     """The first actions of a table."""
     from deltalake import Schema
 
@@ -138,7 +164,7 @@ def _made(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
     return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": described}]
 
 
-def _commit(log: Path, version: int, actions: Sequence[Mapping[str, Any]], operation: str) -> bool:
+def _commit_version(log: Path, version: int, actions: Sequence[Mapping[str, Any]], operation: str) -> bool:
     """Make one version; False if it is there already."""
     about = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": operation, "engineInfo": "lakelet"}}
     text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in (*actions, about))

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath, RemotePath
-from lakelet.storage.eventlog import remote_table, table
+from lakelet.storage.eventlog import table
 from lakelet.storage.eventlog.events import Event, error_struct
-from lakelet.storage.eventlog.failures import coded, log_failure
-from lakelet.storage.eventlog.states import EventType, Level, UpdateState
+from lakelet.storage.eventlog.reading import coded, log_failure
 
 Listener = Callable[[Event], None]
 
@@ -126,19 +122,19 @@ class EventWriter:
         self._thread.join()
         if self._failure is not None:
             raise self._failure
-        _compact(self._path)
+        _compact_log(self._path)
 
     def _write_forever(self) -> None:
         try:
             ended = False
             while not ended:
-                batch, ended = self._collect()
+                batch, ended = self._collect_batch()
                 if batch:
                     append(self._path, batch)
         except BaseException as failure:  # delta-rs panics, too; raised again in the thread that closes the writer
             self._failure = log_failure(failure, self._path)
 
-    def _collect(self) -> tuple[list[Event], bool]:
+    def _collect_batch(self) -> tuple[list[Event], bool]:
         """Wait for one event, then take what comes within the interval; the end mark ends the wait."""
         batch: list[Event] = []
         deadline: float | None = None
@@ -166,58 +162,16 @@ def append(path: AnyPath, events: Sequence[Event]) -> None:
     with coded(path):
         reached("events.before_flush")
         rows = pa.Table.from_pylist([event_row(event) for event in events], schema=SCHEMA)
-        if isinstance(path, RemotePath):
-            remote_table.append(path, rows)
-        else:
-            table.append(path, rows)
+        table.append(path, rows)
         reached("events.flushed")
 
 
-def _compact(path: AnyPath) -> None:
+def _compact_log(path: AnyPath) -> None:
     """Compact the log where it has many small files. A full disk or a store that is away does no harm: all is in the log."""
     from deltalake.exceptions import DeltaError
 
     with suppress(LakeletError, DeltaError, OSError):
-        if isinstance(path, RemotePath):
-            remote_table.compact(path)
-        else:
-            table.compact(path)
-
-
-@dataclass(frozen=True)
-class Logged:
-    """What the log holds of one update: ids of its events, their highest number, and whether its end is among them.
-
-    `failed`: names of the flows that failed and were not tried again.
-    """
-
-    ids: frozenset[str] = frozenset()
-    sequence: int = 0
-    ended: bool = False
-    failed: frozenset[str] = frozenset()
-
-
-def logged(path: AnyPath, update_id: str) -> Logged:
-    """Look up one update in the log."""
-    from deltalake import QueryBuilder
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        with coded(path, passing=TableNotFoundError):
-            found = open_table(path)
-    except TableNotFoundError:
-        return Logged()
-    progress, failed = EventType.UPDATE_PROGRESS, f"event_type = '{EventType.FLOW_PROGRESS}' AND level = '{Level.ERROR}'"
-    sql = f"""
-        SELECT id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = '{progress}' THEN details END AS state,
-            CASE WHEN {failed} THEN origin['flow_name'] END AS failed
-        FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}'"""
-    with coded(path):
-        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", found).execute(sql)).read_all().to_pylist()
-    states = {json.loads(row["state"])[progress]["state"] for row in rows if row["state"]}
-    ended = any(state in UpdateState.ends() for state in states)
-    flows = frozenset(row["failed"] for row in rows if row["failed"])
-    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended, flows)
+        table.compact(path)
 
 
 def event_row(event: Event) -> Mapping[str, Any]:

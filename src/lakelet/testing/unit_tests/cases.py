@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import CODES, LakeletError, Location, nearest_names
 from lakelet.config.yaml_tree import Node
-from lakelet.testing.rows import Row, columns_of_texts
+from lakelet.testing.comparing import Row, columns_of_texts
 from lakelet.testing.unit_tests.settings import Settings
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class CaseInput:
 
 @dataclass(frozen=True)
 class Expected:
-    """Expected state after an update; None and empty values are not compared.
+    """The state that a test expects after an update; None and empty values are not compared.
 
     Attributes:
         rows: of the model's dataset; `tables` of others, by name.
@@ -244,7 +244,7 @@ def plain(node: Node, settings: Settings) -> Any:
 
 
 def refuse_misspelt(node: Node, known: frozenset[str], what: str, *, only: Collection[str] | None = None) -> None:
-    """Raise CONFIG_INVALID for a key that is not in `known` and looks like one that is. `only`: the keys that are looked at."""
+    """Raise CONFIG_INVALID for a key that is not in `known` and looks like one that is. `only`: the keys that are checked."""
     for key, child in node.entries(what).items():
         near = nearest_names(key, known) if key not in known and (only is None or key in only) else ()
         if near:

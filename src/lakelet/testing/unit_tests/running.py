@@ -16,10 +16,9 @@ from lakelet.config.update_config import PipelineConfig
 from lakelet.language.decorated import BOUND
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.storage.eventlog.states import UpdateState
-from lakelet.testing.comparing import compared
+from lakelet.testing.comparing import Row, columns_of, compared
 from lakelet.testing.loading import PipelineFunctions, load_answered, project_root
 from lakelet.testing.project import Pairs, Project
-from lakelet.testing.rows import Row, columns_of
 from lakelet.testing.tables import frame_of
 from lakelet.testing.unit_tests.cases import CaseInput, CaseStep, Expected, Failed, UnitTest, wrong_counts
 from lakelet.testing.unit_tests.inputs import Frames, GivenTables
@@ -33,31 +32,34 @@ _NO_COLUMN = "_placeholder"  # a table without rows and types has one column, as
 
 
 def run_test(test: UnitTest, spark: SparkSession, folder: Path) -> None:
-    """Run a unit test. `folder`: an empty one of its own, for updates. Raises Failed, LakeletError, or what the tested code raises."""
-    with _set(spark, test.spark_conf):
-        frames = _frames(spark, test.steps[0].given)
+    """Run a unit test. `folder`: an empty one of its own, for updates.
+
+    Raises Failed, LakeletError, or what the tested code raises.
+    """
+    with _spark_conf_set(spark, test.spark_conf):
+        frames = _input_frames(spark, test.steps[0].given)
         answers = GivenTables(test.settings.namespace, frames)
         loaded = load_answered(test.model, spark=spark, conf=_parameters(test), answers=answers)
         answers.functions = _functions(loaded)
-        dataset, function = _tested(test, loaded)
+        dataset, function = _tested_function(test, loaded)
         if function is not None and not (test.needs_update or _reads_files(test)):
             list(frames.values())  # those that nobody reads may be wrong too
             _check_frame(function(), test.steps[0].expect, dataset.name.name if dataset else test.function or test.model.stem)
         elif dataset is None:
             raise LakeletError("USAGE", "a function that declares no dataset cannot be updated", where=test.where)
         else:
-            needed = _needed(dataset, loaded, answers)
+            needed = _needed_datasets(dataset, loaded, answers)
             _run_updates(test, dataset, Project(folder, _configure(test, folder, needed), spark))
 
 
-def _frames(spark: SparkSession, given: Sequence[CaseInput]) -> Frames:
+def _input_frames(spark: SparkSession, given: Sequence[CaseInput]) -> Frames:
     """The given rows as frames by table or folder. An update takes them without: it has a table of each."""
 
     def frame(parts: Sequence[CaseInput]) -> DataFrame:
         made = []
         for one in parts:
             with _located(one.where):
-                made.append(frame_of(spark, one.rows, _schema(one)))
+                made.append(frame_of(spark, one.rows, _input_schema(one)))
         return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), made)
 
     by_name: dict[str, list[CaseInput]] = {}
@@ -67,7 +69,7 @@ def _frames(spark: SparkSession, given: Sequence[CaseInput]) -> Frames:
     return Frames({name: partial(frame, parts) for name, parts in by_name.items()})
 
 
-def _schema(given: CaseInput) -> Mapping[str, str]:
+def _input_schema(given: CaseInput) -> Mapping[str, str]:
     return given.schema if given.rows or given.schema else {_NO_COLUMN: "string"}
 
 
@@ -80,7 +82,7 @@ def _reads_files(test: UnitTest) -> bool:
     return test.model.suffix == ".sql" and any(given.folder for given in test.steps[0].given)
 
 
-def _tested(test: UnitTest, loaded: PipelineFunctions) -> tuple[Dataset | None, Callable[[], DataFrame] | None]:
+def _tested_function(test: UnitTest, loaded: PipelineFunctions) -> tuple[Dataset | None, Callable[[], DataFrame] | None]:
     """Return the dataset under test and its function, if a single one makes it; for a plain function of the file, no dataset."""
     name = test.function or (test.model.stem if test.model.suffix == ".py" or len(loaded.datasets) > 1 else next(iter(loaded.datasets), ""))
     found = getattr(loaded.module, name, None) if test.model.suffix == ".py" else None
@@ -162,19 +164,19 @@ def _run_updates(test: UnitTest, dataset: Dataset, project: Project) -> None:
     for number, step in enumerate(test.steps, 1):
         for given in step.given:
             with _located(given.where):
-                _arrive(project, given)
+                _put_inputs(project, given)
         if step.expect is not None and step.expect.error is not None:
             _check_error(project, step.expect.error, step.expect.where)
         else:
             project.update()
-        lines = _wrong(project, dataset, step)
+        lines = _wrong_results(project, dataset, step)
         if lines and step.expect is not None:
             raise Failed(step.expect.where, [*([f"after update {number}:"] if len(test.steps) > 1 else []), *lines])
 
 
-def _arrive(project: Project, given: CaseInput) -> None:
+def _put_inputs(project: Project, given: CaseInput) -> None:
     if not given.folder:
-        project.insert(given.name, *given.rows, schema=_schema(given))
+        project.insert(given.name, *given.rows, schema=_input_schema(given))
         return
     lines = given.text.splitlines() if given.text is not None else given.rows
     project.arrive(f"{given.name.rstrip('/')}/{given.file or f'{project.arrived}.json'}", *lines)
@@ -193,7 +195,7 @@ def _check_error(project: Project, code: str, where: Location) -> None:
         raise Failed(where, [f"expected the error {code}, found:", *(f"  {line}" for error in errors for line in error.lines())])
 
 
-def _wrong(project: Project, dataset: Dataset, step: CaseStep) -> list[str]:
+def _wrong_results(project: Project, dataset: Dataset, step: CaseStep) -> list[str]:
     """Return the differences from the expected state after an update, as lines."""
     expect = step.expect
     if expect is None:
@@ -237,7 +239,7 @@ def _functions(loaded: PipelineFunctions) -> dict[str, Callable[[], DataFrame]]:
     return {key: flow.query for key, flow in made_by.items()}
 
 
-def _needed(dataset: Dataset, loaded: PipelineFunctions, answers: GivenTables) -> frozenset[str]:
+def _needed_datasets(dataset: Dataset, loaded: PipelineFunctions, answers: GivenTables) -> frozenset[str]:
     """Keys of the dataset under test and of those of the file that it is made of: all that an update has to know of the file."""
     flows, known, waiting = loaded.definitions.flows_by_target(), set[str](), [dataset.name.key]
     if len(flows) == 1:  # nothing else to be found; no function needs to be called
@@ -288,7 +290,7 @@ def _configure(test: UnitTest, folder: Path, only: frozenset[str]) -> Callable[[
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def _spark_conf_set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Spark's settings of one test."""
     before = {key: spark.conf.get(key, None) for key in settings}
     try:

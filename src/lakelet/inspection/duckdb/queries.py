@@ -1,18 +1,59 @@
-"""Queries of Spark SQL in DuckDB's words: SELECT, common table expressions, joins, set operations."""
+"""Queries of Spark SQL in SQL of DuckDB: text parsed, then SELECT, common table expressions, joins, set operations translated."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
 
-from lakelet.inspection.duck import aggregates
-from lakelet.inspection.duck.expressions import Expressions, direction
-from lakelet.inspection.duck.refusal import NotSame
-from lakelet.inspection.duck.spark_types import VOID, Type, common
-from lakelet.inspection.duck.values import DuckColumn, QueryScope, Relation, Value, only, sort_key, written
+from lakelet.inspection.duckdb import functions
+from lakelet.inspection.duckdb.expressions import Expressions, direction
+from lakelet.inspection.duckdb.values import VOID, DuckColumn, NotSame, QueryScope, Relation, Type, Value, common, only, sort_key, written
+from lakelet.inspection.scripts import no_query
+from lakelet.language.sql_text.tokens import plain_tokens
+
+_SURE_TEXT = re.compile(r"[^\\$\x00]*")
+_HINT = "/*+"
+
+
+class _Calls(Spark):
+    """Spark's dialect, where a function is its name and its arguments: the nodes of other engines stand for several of them."""
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+        NO_PAREN_FUNCTIONS: ClassVar = {}
+
+
+def parsed(text: str) -> exp.Expr:
+    """The one query of a text. Raises NotSame where the text is not clear, is none, or has signs whose meaning is Spark's alone.
+
+    Raises SQL_FAILED for a text of comments.
+    """
+    if not _SURE_TEXT.fullmatch(text) or _HINT in text:
+        raise NotSame("the text has a backslash, a dollar sign or a hint")
+    signs = [token.upper for token in plain_tokens(text)]
+    if not signs:
+        raise no_query()
+    for sign, after in zip(signs, [*signs[1:], ")"], strict=True):
+        if sign == "," and after in (")", "FROM", "WHERE", ";"):
+            raise NotSame("a comma ends a list")
+    try:
+        found = _Calls().parse(text)
+    except SqlglotError:
+        raise NotSame("the query does not parse in the common part of SQL") from None
+    if len(found) != 1 or not isinstance(found[0], exp.Query):
+        raise NotSame("the text is not one query")
+    return found[0]
+
 
 _CLAUSES = ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
 _SET_CLAUSES = ("with_", "this", "expression", "distinct", "order", "limit", "offset")
@@ -140,7 +181,7 @@ class Queries:
 
 def _as_types(query: Query, kinds: list[Type]) -> str:
     """The query with its columns in these types. Wider types only: a text is not a date here."""
-    from lakelet.inspection.duck.casts import widened
+    from lakelet.inspection.duckdb.casts import widened
 
     texts = [widened(Value(f"c{at}", kind), to) for at, ((_, kind), to) in enumerate(zip(query.columns, kinds, strict=True))]
     return "(SELECT " + ", ".join(f"{text} AS c{at}" for at, text in enumerate(texts)) + f" FROM ({query.sql}) AS s)"
@@ -359,6 +400,6 @@ def _has_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate function stands in an expression, outside of windows and subqueries."""
     if isinstance(node, (exp.Query, exp.Window)):
         return False
-    if isinstance(node, exp.Anonymous) and str(node.this).lower() in aggregates.NAMES:
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() in functions.NAMES:
         return True
     return any(_has_aggregate(child) for child in node.iter_expressions())

@@ -1,4 +1,4 @@
-"""Expressions of Spark SQL in DuckDB's words, with the types that Spark gives them.
+"""Expressions of Spark SQL in SQL of DuckDB, with the types that Spark gives them.
 
 Only what is named here is translated: an unknown node, function, type or part of a clause raises NotSame.
 """
@@ -11,12 +11,24 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from lakelet.inspection.duck import aggregates, arithmetic, windows
-from lakelet.inspection.duck.casts import cast, literal_as, widened
-from lakelet.inspection.duck.functions import function, same_typed
-from lakelet.inspection.duck.refusal import NotSame
-from lakelet.inspection.duck.spark_types import BOOLEAN, STRING, VOID, Type, common, duck_name
-from lakelet.inspection.duck.values import QueryScope, Value, field_of, only, text_literal, written
+from lakelet.inspection.duckdb import casts, functions
+from lakelet.inspection.duckdb.casts import cast, literal_as, widened
+from lakelet.inspection.duckdb.functions import function, same_typed
+from lakelet.inspection.duckdb.values import (
+    BOOLEAN,
+    STRING,
+    VOID,
+    NotSame,
+    QueryScope,
+    Type,
+    Value,
+    common,
+    duck_name,
+    field_of,
+    only,
+    text_literal,
+    written,
+)
 
 _COMPARED: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -107,7 +119,7 @@ def _dot(self: Expressions, node: exp.Expr) -> Value:
 def _literal(self: Expressions, node: exp.Expr) -> Value:
     text = str(node.this)
     if not node.args.get("is_string"):
-        return arithmetic.number(text)
+        return casts.number(text)
     if "'" in text or '"' in text:
         raise NotSame("a text with a quote in it")
     return Value(text_literal(text), STRING, text, text)
@@ -130,15 +142,15 @@ def _paren(self: Expressions, node: exp.Expr) -> Value:
 def _negative(self: Expressions, node: exp.Expr) -> Value:
     only(node, "this")
     if isinstance(node.this, exp.Literal) and not node.this.args.get("is_string"):
-        return arithmetic.number(str(node.this.this), negative=True)
-    return arithmetic.negated(operand(self, node.this))
+        return casts.number(str(node.this.this), negative=True)
+    return casts.negated(operand(self, node.this))
 
 
 def _calculation(self: Expressions, node: exp.Expr) -> Value:
     only(node, "this", "expression", "typed", "safe")
     if isinstance(node.this, exp.DPipe) or isinstance(node.expression, exp.DPipe):
         raise NotSame("|| beside another operator")
-    return arithmetic.calculated(type(node), operand(self, node.this), operand(self, node.expression))
+    return casts.calculated(type(node), operand(self, node.this), operand(self, node.expression))
 
 
 def _joined_text(self: Expressions, node: exp.Expr) -> Value:
@@ -303,7 +315,7 @@ def _case(self: Expressions, node: exp.Expr) -> Value:
 def _call(self: Expressions, node: exp.Expr) -> Value:
     only(node, "this", "expressions")
     name, arguments = str(node.this).lower(), node.expressions
-    if name in aggregates.NAMES:
+    if name in functions.NAMES:
         return _aggregate(self, name, arguments, None)
     if name == "if" and len(arguments) == 3:
         condition = self.condition(arguments[0])
@@ -315,7 +327,7 @@ def _call(self: Expressions, node: exp.Expr) -> Value:
 def _filtered(self: Expressions, node: exp.Expr) -> Value:
     only(node, "this", "expression")
     call = node.this
-    if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in aggregates.NAMES:
+    if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in functions.NAMES:
         raise NotSame("FILTER after something else than an aggregate")
     return _aggregate(self, str(call.this).lower(), call.expressions, self.rows().condition(node.expression.this))
 
@@ -329,8 +341,8 @@ def _aggregate(self: Expressions, name: str, arguments: Sequence[exp.Expr], cond
         arguments = arguments[0].expressions
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star) and not distinct:
         only(arguments[0])
-        return aggregates.counted_rows(condition)
-    return aggregates.aggregate(name, [self.rows().of(argument) for argument in arguments], distinct, condition)
+        return functions.counted_rows(condition)
+    return functions.aggregate(name, [self.rows().of(argument) for argument in arguments], distinct, condition)
 
 
 def _window(self: Expressions, node: exp.Expr) -> Value:
@@ -345,7 +357,7 @@ def _window(self: Expressions, node: exp.Expr) -> Value:
     ordered = [(rows.of(item.this), direction(item)) for item in order.expressions] if order is not None else []
     name, arguments = str(node.this.this).lower(), node.this.expressions
     star = len(arguments) == 1 and isinstance(arguments[0], exp.Star)
-    return windows.window(name, None if star else [rows.of(argument) for argument in arguments], partition, ordered)
+    return functions.window(name, None if star else [rows.of(argument) for argument in arguments], partition, ordered)
 
 
 def direction(item: exp.Expr) -> str:
@@ -384,5 +396,5 @@ _NODES: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Value]] = {
     exp.Window: _window,
     exp.Subquery: _subquery,
     **dict.fromkeys(_COMPARED, _comparison),
-    **dict.fromkeys(arithmetic.SIGNS, _calculation),
+    **dict.fromkeys(casts.SIGNS, _calculation),
 }

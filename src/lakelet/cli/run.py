@@ -8,19 +8,20 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
-from lakelet.base.redaction import redacted
 from lakelet.base.text import counted
 from lakelet.cli import options as o
-from lakelet.cli.console import shown_phases, watcher, write_lines
+from lakelet.cli.console import shown_phases, watcher
+from lakelet.cli.lines import Line, write_data, write_lines
 from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_without_remote, run_remote
 from lakelet.cli.report import write_after_update
-from lakelet.cli.summary import Line, summary
-from lakelet.cli.warm import warm
+from lakelet.cli.spark_start import warm
+from lakelet.cli.summary import summary
 from lakelet.config.path_map import MAP_FORM, MOVED_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.storage.eventlog.states import UpdateState
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lakelet.language.registry import Notice
     from lakelet.pipeline import Pipeline, UpdateResult
     from lakelet.plan.selection import Request
+
 
 _EXITS = {UpdateState.COMPLETED: ExitCode.COMPLETED, UpdateState.CANCELED: ExitCode.INTERRUPTED}
 
@@ -65,11 +67,11 @@ def run(
 def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
     import psutil
 
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     if not asked.as_json:
         size = counted(len(config.files), "source file")
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
-    watch, tally, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
+    watch, update, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     shown: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "width": width}
     if config.continuous:
@@ -79,14 +81,14 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
             result = pipeline.run(request, listeners=listeners, new_process=True)
     except KeyboardInterrupt:
         watch.close()
-        if tally.datasets:
-            write_lines([Line(""), *summary(tally, UpdateState.CANCELED, **shown)], sys.stderr)
+        if update.value().runs:
+            write_lines([Line(""), *summary(update.value(), UpdateState.CANCELED, **shown)], sys.stderr)
         raise
     finally:
         watch.close()
-    tally.update_id = result.update_id
+    done = replace(update.value(), id=result.update_id)
     elapsed = time.time() - psutil.Process().create_time()
-    lines = summary(tally, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
+    lines = summary(done, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
     write_after_update(config)
     raise typer.Exit(int(exit_code_of(result)))
@@ -103,7 +105,7 @@ def exit_code_of(result: UpdateResult) -> ExitCode:
 def validate(asked: o.CommonOptions) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = configured(asked)
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         checked = pipeline.check(request)
     found = checked.graph
@@ -112,7 +114,7 @@ def validate(asked: o.CommonOptions) -> None:
     if asked.as_json:
         facts = {"valid": True, "pipeline": config.name, "datasets": len(found.nodes), "flows": flows, "expectations": rules}
         notices = [{"text": notice.text, "where": str(notice.where)} for notice in (*checked.unchecked, *checked.notices)]
-        _print(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
+        write_data(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
         return
     size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
     write_lines([*_notice_lines(checked.unchecked), *_notice_lines(checked.notices)], sys.stderr)
@@ -123,13 +125,13 @@ def validate(asked: o.CommonOptions) -> None:
 def plan(asked: o.CommonOptions) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = configured(asked)
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         found = pipeline.plan(request)
     write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
 
-    _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
+    write_data(_json_text(plan_json(found)) if asked.as_json else plan_text(found))
 
 
 Mermaid = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flow chart.")]
@@ -142,7 +144,7 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
     if sum((mermaid, svg, html, asked.as_json)) > 1:
         raise LakeletError("USAGE", "--mermaid, --svg, --html and --json exclude each other")
     config = configured(asked)
-    pipeline, request = _pipeline(config, asked)
+    pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         checked = pipeline.check(request)
     found = checked.graph
@@ -153,9 +155,9 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
     if mermaid or svg or html:
         states = pipeline.states()
         drawn = graph_mermaid(found, states) if mermaid else graph_svg(found, states) if svg else graph_html(found, config.name, states)
-        _print(drawn)
+        write_data(drawn)
         return
-    _print(_dumped(graph_json(found)) if asked.as_json else graph_text(found))
+    write_data(_json_text(graph_json(found)) if asked.as_json else graph_text(found))
 
 
 def _notice_lines(notices: Iterable[Notice]) -> list[Line]:
@@ -179,8 +181,8 @@ def configured(asked: o.CommonOptions, *, continuous: bool | None = None) -> Pip
     )
 
 
-def _pipeline(config: PipelineConfig, asked: o.CommonOptions) -> tuple[Pipeline, Request]:
-    from lakelet.cli.first_start import ready_for_spark
+def _pipeline_and_request(config: PipelineConfig, asked: o.CommonOptions) -> tuple[Pipeline, Request]:
+    from lakelet.cli.spark_start import ready_for_spark
     from lakelet.pipeline import Pipeline
     from lakelet.plan.selection import Request
 
@@ -201,10 +203,5 @@ def stdout_for_data(asked: o.CommonOptions) -> AbstractContextManager[Any]:
     return redirect_stdout(sys.stderr) if asked.as_json else nullcontext()
 
 
-def _dumped(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(redacted(text) + "\n")
-    sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""diff: local and hosted tables side by side."""
+"""diff: tables here and on Databricks side by side."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import typer
 from lakelet.base.errors import ExitCode
 from lakelet.base.text import aligned, counted, listed, printable
 from lakelet.cli import options as o
-from lakelet.cli.remote import PipelineKey, Remote, note, opened, write
+from lakelet.cli.lines import write_data, write_note
+from lakelet.cli.remote import PipelineKey, Remote, opened
 from lakelet.cli.storage import storage_root
 
 if TYPE_CHECKING:
     from lakelet.deploy.differences import DatasetDifference, RowComparison, Sides
+
 
 _SHOWN_COLUMNS = 6
 
@@ -54,20 +56,20 @@ def diff(
     chosen = where.pipeline(pipeline)
     from lakelet.deploy.comparison import ComparisonRequest, compare
 
-    found = compare(root, where, chosen, ComparisonRequest(tuple(name or ()), o.names(key), rows, warehouse), notice=note)
+    found = compare(root, where, chosen, ComparisonRequest(tuple(name or ()), o.names(key), rows, warehouse), notice=write_note)
     if as_json:
-        write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        write_data(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:
         for one in found.datasets:
-            for line in _lines(one):
-                write(printable(line))
+            for line in _difference_lines(one):
+                write_data(printable(line))
         different = sum(not one.equal for one in found.datasets)
         verdict = f"{different:,} of them different" if different else "all equal" if found.datasets else "nothing to compare"
-        note(f"{counted(len(found.datasets), 'dataset')} compared with {found.pipeline} in {found.target}: {verdict}")
+        write_note(f"{counted(len(found.datasets), 'dataset')} compared with {found.pipeline} in {found.target}: {verdict}")
     raise typer.Exit(int(ExitCode.COMPLETED if found.equal else ExitCode.FAILED))
 
 
-def _lines(one: DatasetDifference) -> Iterator[str]:
+def _difference_lines(one: DatasetDifference) -> Iterator[str]:
     """One dataset: a headline, then what differs and what was not compared."""
     if one.only:
         yield f"DIFFERENT  {one.name}: only {'here' if one.only == 'local' else 'in the workspace'}"
@@ -78,8 +80,8 @@ def _lines(one: DatasetDifference) -> Iterator[str]:
         facts.append(f"{one.rows_compared.compared:,} compared by {_key_text(one.rows_compared)}")
     other = f" and {one.hosted_name}" if one.hosted_name != one.name else ""
     yield f"{'equal    ' if one.equal else 'DIFFERENT'}  {one.name}{other}: {one.failed or ', '.join(fact for fact in facts if fact)}"
-    yield from _table("column", one.columns or {})
-    yield from _table("expectation (passed, failed)", one.rules or {})
+    yield from _side_by_side("column", one.columns or {})
+    yield from _side_by_side("expectation (passed, failed)", one.rules or {})
     if one.rows_compared:
         yield from _key_lines(one.rows_compared)
     yield from (f"  not compared: {text}" for text in one.notes)
@@ -96,14 +98,16 @@ def _key_text(rows: RowComparison) -> str:
     return "all columns" if len(rows.key) > 3 else ", ".join(rows.key)
 
 
-def _table(what: str, found: Mapping[str, Sides]) -> Iterator[str]:
+def _side_by_side(what: str, found: Mapping[str, Sides]) -> Iterator[str]:
     if found:
         yield from aligned(
-            [(name, _said(s.local), _said(s.hosted)) for name, s in found.items()], header=(what, "here", "workspace"), indent="  "
+            [(name, _side_text(s.local), _side_text(s.hosted)) for name, s in found.items()],
+            header=(what, "here", "workspace"),
+            indent="  ",
         )
 
 
-def _said(value: object) -> str:
+def _side_text(value: object) -> str:
     return "-" if value is None else ", ".join(f"{number:,}" for number in value) if isinstance(value, (tuple, list)) else str(value)
 
 
@@ -112,11 +116,11 @@ def _key_lines(rows: RowComparison) -> Iterator[str]:
         of = "" if rows.complete else f" of the {rows.compared:,} rows that were looked for here"
         yield f"  {counted(rows.differing, 'differing key')}{of}"
     for one in rows.sample:
-        key = ", ".join(f"{name}={_value(value)}" for name, value in list(one.key.items())[:_SHOWN_COLUMNS])
+        key = ", ".join(f"{name}={_cell_value(value)}" for name, value in list(one.key.items())[:_SHOWN_COLUMNS])
         if not one.local_rows or not one.hosted_rows:
             yield f"    {key}: only {'in the workspace' if not one.local_rows else 'here'}"
         elif one.columns:
-            shown = [f"{name} {_value(s.local)} here, {_value(s.hosted)} in the workspace" for name, s in one.columns.items()]
+            shown = [f"{name} {_cell_value(s.local)} here, {_cell_value(s.hosted)} in the workspace" for name, s in one.columns.items()]
             yield f"    {key}: {'; '.join(shown[:_SHOWN_COLUMNS])}"
         else:
             yield f"    {key}: {counted(one.local_rows, 'row')} here, {one.hosted_rows:,} in the workspace"
@@ -128,6 +132,6 @@ def _key_lines(rows: RowComparison) -> Iterator[str]:
         yield "  not compared: rows beyond the sample; a larger one with --rows N"
 
 
-def _value(value: object) -> str:
+def _cell_value(value: object) -> str:
     text = "NULL" if value is None else str(value)
     return text if len(text) <= 40 else text[:39] + "…"

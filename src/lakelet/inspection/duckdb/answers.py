@@ -7,11 +7,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakelet.inspection.duck.queries import Queries, Query
-from lakelet.inspection.duck.refusal import NotSame
-from lakelet.inspection.duck.spark_types import arrow_type
-from lakelet.inspection.duck.syntax import parsed
-from lakelet.inspection.duck.tables import Tables
+from lakelet.inspection.duckdb.queries import Queries, Query, parsed
+from lakelet.inspection.duckdb.tables import Tables
+from lakelet.inspection.duckdb.values import NotSame, arrow_type
 from lakelet.inspection.json_values import distinct_names
 
 if TYPE_CHECKING:
