@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lakelet.analysis import actions, own_rows, stream_sources
-from lakelet.analysis.analyzed import AnalyzedDataset, Findings, OpenRows, OpenSource
-from lakelet.analysis.plan_facts import Placeholders
+from lakelet.analysis.analyzed import AnalysisInputs, AnalyzedDataset, Findings
 from lakelet.autoloader.json_columns.columns import JsonColumn
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location
@@ -21,6 +20,7 @@ from lakelet.cdc import change_feed
 from lakelet.config.named_tables import files_fingerprint
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
+from lakelet.plan.kinds import COMPLETE
 from lakelet.spark.names.file_states import STATES
 from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.named_tables import named
@@ -37,20 +37,8 @@ _SHOWN = (
 
 
 class Resolver(Protocol):
-    """Analysis of the datasets that a query reads, and the ways to open what is not a dataset of the pipeline."""
+    """Analyses the datasets that a query reads."""
 
-    @property
-    def strict(self) -> bool: ...
-    @property
-    def found(self) -> Findings: ...
-    @property
-    def placeholders(self) -> Placeholders: ...
-    @property
-    def open_source(self) -> OpenSource: ...
-    @property
-    def open_rows(self) -> OpenRows: ...
-    @property
-    def json_schemas(self) -> JsonSchemas: ...
     def usable(self, dataset: Dataset) -> AnalyzedDataset: ...
     def check_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
     def note_failed_view(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
@@ -59,10 +47,15 @@ class Resolver(Protocol):
 
 @dataclass
 class PlaceholderReader(QueryReader):
-    """Reader for one call of a dataset's function: gives placeholders with the columns that `analyzer` finds."""
+    """Reader for one call of a dataset's function: gives placeholders with the columns that `resolver` finds.
 
-    analyzer: Resolver = field(kw_only=True)
+    `given`: opens what is no dataset of the pipeline. `found`: gets what is found out about the flow.
+    """
+
     flow: Flow = field(kw_only=True)
+    given: AnalysisInputs = field(kw_only=True)
+    found: Findings = field(kw_only=True)
+    resolver: Resolver = field(kw_only=True)
     opened: dict[str, int] = field(default_factory=dict)
     outside: dict[str, None] = field(default_factory=dict)
     needs_rows: bool = False  # the function runs actions on tables, so it gets stored rows
@@ -78,14 +71,14 @@ class PlaceholderReader(QueryReader):
         if changes is not None and callable(changes.snapshots):
             self.on_look()
             return True  # a function that gives snapshots may look for them
-        if self.analyzer.strict:
+        if self.given.strict:
             self.on_look()
             raise actions.refused(action, where)
         if action == "show":
             self.notices.append(Notice(_SHOWN.format(name=self.flow.target.name), where))
             return False
         self.on_look()
-        if not self.needs_rows and not frame.isStreaming and self.analyzer.placeholders.is_placeholder(frame):
+        if not self.needs_rows and not frame.isStreaming and self.given.placeholders.is_placeholder(frame):
             self.needs_rows = True
             raise actions.RowsRequested
         self.notices.append(Notice(_ACTION.format(action=action), where))
@@ -93,7 +86,7 @@ class PlaceholderReader(QueryReader):
 
     def on_look(self) -> None:
         """Note that the function looks at data: what it raises then may be for want of rows."""
-        self.analyzer.found.looked.add(self.flow.target.key)
+        self.found.looked.add(self.flow.target.key)
 
     def restart(self) -> None:
         """Forget the reads of the call so far, before the function is called again."""
@@ -105,34 +98,34 @@ class PlaceholderReader(QueryReader):
         """As always; of the function's own table a batch of the rows that the last update left (LG-32)."""
         if dataset.name.key != self.flow.target.key or self._scopes or streaming or options:
             return super().open(dataset, streaming=streaming, jreader=jreader, options=options)
-        found = self.analyzer.open_rows(dataset, jreader)
+        found = self.given.open_rows(dataset, jreader)
         if found is None:
             raise own_rows.not_yet_there(dataset)
         self.own_is_read = True
         if not self.needs_rows:
-            found = self.analyzer.placeholders.frame(dataset.name.key, found.schema, streaming=False)
+            found = self.given.placeholders.frame(dataset.name.key, found.schema, streaming=False)
         return own_rows.marked(found).alias(dataset.name.name)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
-        schema = self.analyzer.usable(dataset).schema
+        schema = self.resolver.usable(dataset).schema
         if self.needs_rows and not streaming and not feed:
-            rows = self.analyzer.open_rows(dataset, jreader)
+            rows = self.given.open_rows(dataset, jreader)
             if rows is not None:
                 return schemas.conformed(rows, schema)
             self.rows_missing = True
-            self.analyzer.found.uncertain.add(self.flow.target.key)
+            self.found.uncertain.add(self.flow.target.key)
         if feed:
             self.catalog.reads.feeds.add(dataset.name.key)
             schema = StructType([*schema.fields, *change_feed.COLUMNS])
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
-        return self.analyzer.placeholders.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
+        return self.given.placeholders.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
-        return self.analyzer.placeholders.aliased(frame, name)
+        return self.given.placeholders.aliased(frame, name)
 
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
-        found = self.analyzer.usable(dataset)
-        complete = any(f.complete for f in found.flows)
+        found = self.resolver.usable(dataset)
+        complete = any(f.kind is COMPLETE for f in found.flows)
         # The source of a change flow is read by the engine, unless a view's function does it.
         own = self.flow.changes is not None and not self._scopes
         where = self.flow.where if own else caller_location()
@@ -144,11 +137,11 @@ class PlaceholderReader(QueryReader):
             self.notices.append(Notice(text, where))
 
     def open_source(self, spec: Any, number: int) -> DataFrame:
-        return self.analyzer.open_source(self.flow, number, spec, self.analyzer.placeholders)
+        return self.given.open_source(self.flow, number, spec, self.given.placeholders)
 
     @property
     def json_schemas(self) -> JsonSchemas:
-        return self.analyzer.json_schemas
+        return self.given.json_schemas
 
     @property
     def json_flow(self) -> Flow:
@@ -156,7 +149,7 @@ class PlaceholderReader(QueryReader):
 
     def json_opened(self, column: JsonColumn) -> None:
         if column.pending:  # its fields are known when the flow has run (JC-6)
-            self.analyzer.found.growing.add(self.flow.target.key)
+            self.found.growing.add(self.flow.target.key)
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.
@@ -166,15 +159,15 @@ class PlaceholderReader(QueryReader):
         table = named().by_key(key)
         if table is not None and files_fingerprint(table) is not None:
             self.outside[key] = None
-            self.analyzer.placeholders.mark_versioned(frame)
+            self.given.placeholders.mark_versioned(frame)
 
     def view_opened(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        self.analyzer.check_view(dataset, frame, reads)
+        self.resolver.check_view(dataset, frame, reads)
 
     def view_failed(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        self.analyzer.note_failed_view(dataset, reads)
+        self.resolver.note_failed_view(dataset, reads)
 
     @contextmanager
     def resolving(self, dataset: Dataset) -> Iterator[None]:
-        with self.analyzer.without_cycle(dataset):
+        with self.resolver.without_cycle(dataset):
             yield

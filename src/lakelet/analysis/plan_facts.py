@@ -147,7 +147,7 @@ class StreamPlan:
     for each group (applyInPandasWithState), which may do something when time passes.
 
     A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
-    count.
+    count. `unversioned`: why it depends on data without versions, such as files that it joins; None where it does not.
     """
 
     leaves: tuple[tuple[str | None, Mapping[str, frozenset[str]]], ...]
@@ -157,11 +157,16 @@ class StreamPlan:
     feeds: frozenset[int] = frozenset()
     groups: bool = False
     files: tuple[int | None, ...] = ()
+    unversioned: str | None = None
 
     @property
     def is_known(self) -> bool:
         """Whether every leaf is a dataset or a file source."""
         return all(key is not None or number is not None for (key, _), number in zip(self.leaves, self.files, strict=True))
+
+
+NO_STREAM = StreamPlan((), False)
+"""That of a query that is no stream."""
 
 
 def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
@@ -173,7 +178,8 @@ def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     processor = any(name.startswith("TransformWithState") for name in names)
     groups = any(name.startswith("FlatMapGroups") and name.endswith("WithState") for name in names)
     files = tuple(placeholders.source_of(leaf) for leaf, _ in found)
-    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES), feeds, groups, files)
+    aggregates, changing = not names.isdisjoint(_AGGREGATES), unversioned(frame, placeholders)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, aggregates, feeds, groups, files, changing)
 
 
 def _is_feed(leaf: Any) -> bool:

@@ -22,7 +22,7 @@ _SEQUENCE = "SEQUENCE BY"
 
 def part_of(flow: Flow, frame: DataFrame) -> DataFrame:
     """The rows of a flow's query that are for its table: those that the condition of REPLACE WHERE names, else all."""
-    return frame if flow.replaces is None or flow.replaces.streams else frame.where(flow.replaces.where)
+    return frame.where(flow.replaces.where) if flow.replaces is not None and flow.replaces_part else frame
 
 
 def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame: DataFrame) -> None:

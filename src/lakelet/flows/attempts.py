@@ -16,7 +16,7 @@ from lakelet.autoloader.discovery.versions import is_change
 from lakelet.autoloader.state.offsets import is_offset
 from lakelet.autoloader.types.growth import texts_of
 from lakelet.base import sentences
-from lakelet.flows.context import FlowRun, RunReader
+from lakelet.flows.context import FileReads, FlowTask
 from lakelet.flows.file_sources import check_sources
 from lakelet.flows.positions import Checkpoint
 from lakelet.spark.errors.conditions import conditions, java_class
@@ -27,31 +27,32 @@ from lakelet.storage.root import INTERNAL
 _STEADY_TRIES = 2  # starts that wait for the files of a batch to stop changing
 
 
-def prepare(run: FlowRun, reader: RunReader, spark: SparkSession, state: Checkpoint) -> None:
-    """Tell the reader of a streaming query what the sources of files must know; `state`: of the checkpoint.
+def file_reads(task: FlowTask, spark: SparkSession, state: Checkpoint, rounds: str = "") -> FileReads:
+    """How a streaming query that begins reads its file sources. `state`: of the checkpoint; `rounds`: see `ReaderSpec`.
 
     Raises STREAM_SOURCES_CHANGED.
     """
-    if run.environment.sources.of(run.name):
-        check_sources(run)
-        reader.committed = _committed_offsets(run, spark, state)
-        batch, failures = run.environment.memory.unsteady.get(run.name, (-1, 0))
-        reader.changing = batch == state.planned and failures >= _STEADY_TRIES
+    if not task.flow.sources:
+        return FileReads(rounds=rounds)
+    check_sources(task)
+    batch, failures = task.environment.memory.unsteady.get(task.name, (-1, 0))
+    changing = batch == state.planned and failures >= _STEADY_TRIES
+    return FileReads(_committed_offsets(task, spark, state), changing, rounds)
 
 
-def changed_files(run: FlowRun, failure: BaseException, state: Checkpoint) -> bool:
+def changed_files(task: FlowTask, failure: BaseException, state: Checkpoint) -> bool:
     """Whether a query failed because its files changed while they were read, and is to be started again."""
     found = next((text for text in texts_of(failure) if is_change(text)), None)
     if found is None:
         return False
-    batch, failures = run.environment.memory.unsteady.get(run.name, (-1, 0))
+    batch, failures = task.environment.memory.unsteady.get(task.name, (-1, 0))
     failures = failures + 1 if batch == state.planned else 1
-    run.environment.memory.unsteady[run.name] = state.planned, failures
+    task.environment.memory.unsteady[task.name] = state.planned, failures
     if failures == _STEADY_TRIES:
         text = "its files keep changing while they are read: they are read as they are; what is added to them later is not, unless "
         text += "cloudFiles.allowOverwrites is true"
-        dataset = str(run.dataset.name)
-        run.environment.reporter.notice(f"Flow '{run.name}': {text}.", text=text, dataset=dataset, flow=run.name)
+        dataset = str(task.dataset.name)
+        task.environment.reporter.notice(f"Flow '{task.name}': {text}.", text=text, dataset=dataset, flow=task.name)
     return failures <= _STEADY_TRIES
 
 
@@ -69,30 +70,30 @@ def interruption(failure: BaseException, *, in_batch: bool) -> str | None:
     return "the Python process that plans its batches ended" if java_class(failure) == "java.io.EOFException" else None
 
 
-def _committed_offsets(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Mapping[int, str]:
+def _committed_offsets(task: FlowTask, spark: SparkSession, state: Checkpoint) -> Mapping[int, str]:
     """The offsets of the file sources, by their numbers, in the newest planned batch, if the table has it."""
-    files = run.flow.stream.files if run.flow.stream else ()
-    if not state.unfinished or len(files) != len(state.offsets) or not has_batch(run, spark, state.planned):
+    files = task.flow.stream.files
+    if not state.unfinished or len(files) != len(state.offsets) or not has_batch(task, spark, state.planned):
         return {}
     return {n: offset for n, offset in zip(files, state.offsets, strict=True) if n is not None and offset is not None and is_offset(offset)}
 
 
-def has_batch(run: FlowRun, spark: SparkSession, number: int) -> bool:
+def has_batch(task: FlowTask, spark: SparkSession, number: int) -> bool:
     """Whether the target has committed batch `number` of the flow; False for a target that keeps no record of batches."""
-    app_id: str | None = f"{run.name}/{run.generation()}"
-    path = run.path() / INTERNAL if run.flow.flow.changes is not None else run.path()
-    if run.dataset.sink is not None:
-        app_id = _query_id(run) if run.dataset.sink.is_delta else None
+    app_id: str | None = f"{task.name}/{task.generation()}"
+    path = task.path() / INTERNAL if task.flow.kind.changes else task.path()
+    if task.dataset.sink is not None:
+        app_id = _query_id(task) if task.dataset.sink.is_delta else None
     if app_id is None or tables.TableLog(path).version() < 0:
         return False
     return Transaction(spark, path).done(Txn(app_id, number))
 
 
-def _query_id(run: FlowRun) -> str | None:
+def _query_id(task: FlowTask) -> str | None:
     """The id of the flow's query, which marks its batches in a Delta sink."""
     with suppress(FileNotFoundError, ValueError, KeyError):
-        return str(json.loads((run.checkpoint() / "metadata").read_text())["id"])
+        return str(json.loads((task.checkpoint() / "metadata").read_text())["id"])
     return None
 
 
-__all__ = ["changed_files", "has_batch", "interruption", "prepare"]
+__all__ = ["changed_files", "file_reads", "has_batch", "interruption"]

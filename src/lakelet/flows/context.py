@@ -26,7 +26,8 @@ from lakelet.files.paths import AnyPath
 from lakelet.flows.environment import Environment
 from lakelet.flows.metrics import event_id
 from lakelet.jvm.sessions import plain_reader
-from lakelet.language.model import ChangeSpec, Dataset, Flow
+from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
+from lakelet.plan.decisions import Strategy
 from lakelet.spark.names.file_states import STATES, dataset_states
 from lakelet.spark.names.json_columns import Growth
 from lakelet.spark.names.json_expected import JsonSchemas
@@ -44,8 +45,8 @@ _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvid
 
 
 @dataclass(frozen=True)
-class FlowRun:
-    """One flow with everything that was found out about it."""
+class FlowTask:
+    """One flow to bring up to date, with everything that was found out about it."""
 
     environment: Environment
     analyzed: AnalyzedDataset
@@ -56,13 +57,40 @@ class FlowRun:
         return self.analyzed.dataset
 
     @property
+    def declared(self) -> Flow:
+        return self.flow.declared
+
+    @property
     def name(self) -> str:
-        return self.flow.flow.name
+        return self.flow.name
+
+    @property
+    def target(self) -> str:
+        """Key of the dataset that it writes to."""
+        return self.dataset.name.key
+
+    @property
+    def dataset_kind(self) -> Kind:
+        return self.analyzed.kind
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Keys of the stored datasets that its dataset reads, views looked through."""
+        return self.analyzed.inputs
+
+    @property
+    def transforms(self) -> tuple[str, ...]:
+        return self.flow.transforms
+
+    @property
+    def strategy(self) -> Strategy:
+        """How it is run when there is something to do."""
+        return self.flow.kind.strategy
 
     @property
     def change_specs(self) -> tuple[ChangeSpec, ...]:
         """Specifications of all change flows into the dataset, in the order of their declaration."""
-        return tuple(found.flow.changes for found in self.analyzed.flows if found.flow.changes is not None)
+        return tuple(found.declared.changes for found in self.analyzed.flows if found.declared.changes is not None)
 
     @property
     def conf(self) -> Mapping[str, str]:
@@ -70,8 +98,8 @@ class FlowRun:
 
         Databricks keeps state in RocksDB; Spark needs that for state of the user's own.
         """
-        rocks = {_STATE_STORE: _ROCKS} if self.flow.stream is not None and self.flow.stream.processor else {}
-        return {**rocks, **self.flow.of_views, **self.dataset.spark_conf, **self.flow.flow.spark_conf}
+        rocks = {_STATE_STORE: _ROCKS} if self.flow.stream.processor else {}
+        return {**rocks, **self.flow.of_views, **self.dataset.spark_conf, **self.declared.spark_conf}
 
     def stored(self) -> StoredDataset:
         return self.environment.stored(self.dataset, self.analyzed.kind)
@@ -89,9 +117,8 @@ class FlowRun:
         A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 5).
         """
         datasets = self.environment.storage.registry().datasets
-        leaves = self.flow.stream.leaves if self.flow.stream else ()
-        above = [(key, datasets[key].epoch) for key, _ in leaves if key in datasets and datasets[key].epoch]
-        own = self.environment.storage.reset_id(self.flow.flow.target.key, self.name)
+        above = [(key, datasets[key].epoch) for key, _ in self.flow.stream.leaves if key in datasets and datasets[key].epoch]
+        own = self.environment.storage.reset_id(self.declared.target.key, self.name)
         return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
 
     def has_begun_again(self) -> bool:
@@ -99,23 +126,23 @@ class FlowRun:
         return self.generation() != str(self.stored().epoch)
 
     def checkpoint(self) -> AnyPath:
-        return self.environment.storage.checkpoint(self.flow.flow.target, self.name, self.generation())
+        return self.environment.storage.checkpoint(self.declared.target, self.name, self.generation())
 
     def change_id(self, source: int | str, version: int) -> str:
         """Id of the event that reports a schema version of a source: its number, or what else tells it apart."""
-        reset = self.environment.storage.reset_id(self.flow.flow.target.key, self.name)
+        reset = self.environment.storage.reset_id(self.declared.target.key, self.name)
         return event_id(self.stored().path, self.name, reset, source, version)
 
     def _retention(self) -> Mapping[str, str]:
         """What the pipeline's configuration says for all its change tables about tombstones (CD-15)."""
-        if self.flow.flow.changes is None or look_up(self.dataset.table_properties, TOMBSTONES) is not None:
+        if not self.flow.kind.changes or look_up(self.dataset.table_properties, TOMBSTONES) is not None:
             return {}
         given = self.environment.spark.conf.get(TOMBSTONES, None)
         return {} if given is None else {TOMBSTONES: given}
 
     def _columns(self, schema: StructType) -> StructType:
         """The columns that the flow's rows need, and those of the table's other flows: which one writes first must not decide."""
-        of_changes = self.flow.flow.changes is not None
+        of_changes = self.flow.kind.changes
         result: StructType = schemas.storable(schemas.without_void(schema, self.analyzed.schema) if of_changes else schema)
         if len(self.analyzed.flows) == 1 or of_changes:
             return result
@@ -156,7 +183,7 @@ class FlowRun:
 
     def _clustered_by(self) -> tuple[str, ...]:
         """The clustering columns that the table gets; rows of a change table lie as the changes leave them."""
-        return () if self.flow.flow.changes is not None else self.dataset.cluster_by
+        return () if self.flow.kind.changes else self.dataset.cluster_by
 
     def description(self) -> str:
         """A digest of everything that the definition says about its table, with what Lakelet adds to that."""
@@ -166,22 +193,31 @@ class FlowRun:
         return hashlib.sha256(json.dumps([*said, nullable, self._clustered_by(), self._retention(), feeds]).encode()).hexdigest()[:16]
 
 
+@dataclass(frozen=True)
+class FileReads:
+    """How a query reads its file sources.
+
+    `committed`: by number of a source, the offset up to which the table has its rows. `changing`, `rounds`: see `ReaderSpec`.
+    """
+
+    committed: Mapping[int, str] = field(default_factory=dict)
+    changing: bool = False
+    rounds: str = ""
+
+
 @dataclass
 class RunReader(QueryReader):
-    """Opens the stored tables. `observations`: the views' rules of a batch query, by name.
+    """Opens the stored tables and the files. `file_reads`: how it reads these.
 
-    `committed`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
-    `judged`: the views with rules, as the query reads them. `rounds`: see `ReaderSpec`.
+    `observations`: the views' rules of a batch query, by name. `judged`: the views with rules, as the query reads them.
     """
 
     environment: Environment = field(kw_only=True)
     flow: Flow = field(kw_only=True)
     batch_query: bool = False
+    file_reads: FileReads = FileReads()
     opened: list[AutoLoaderSource] = field(default_factory=list)
     observations: dict[str, Observation] = field(default_factory=dict)
-    committed: Mapping[int, str] = field(default_factory=dict)
-    changing: bool = False
-    rounds: str = ""
     judged: list[DataFrame] = field(default_factory=list)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
@@ -198,8 +234,9 @@ class RunReader(QueryReader):
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         source = self.environment.sources.open(self.flow, number, spec, dry=False)
         self.opened.append(source)
+        files = self.file_reads
         rows: DataFrame = source.read_stream(
-            self.spark, name=f"lakelet_source_{number}", committed=self.committed.get(number), changing=self.changing, rounds=self.rounds
+            self.spark, name=f"lakelet_source_{number}", committed=files.committed.get(number), changing=files.changing, rounds=files.rounds
         )
         return rows
 
@@ -233,6 +270,14 @@ class RunReader(QueryReader):
         return self.observations[name]
 
 
-def run_reader(run: FlowRun, spark: SparkSession, *, batch_query: bool) -> RunReader:
-    environment = run.environment
-    return RunReader(spark, environment.catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=batch_query)
+def run_reader(task: FlowTask, spark: SparkSession, *, files: FileReads | None = None) -> RunReader:
+    """The reader for one call of the flow's function. `files`: how a stream reads its file sources; None for a batch query."""
+    return RunReader(
+        spark,
+        task.environment.catalog,
+        label=task.name,
+        environment=task.environment,
+        flow=task.declared,
+        batch_query=files is None,
+        file_reads=files or FileReads(),
+    )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.analysis.plan_facts import has_range_partitioning
-from lakelet.flows.context import FlowRun, RunReader, run_reader
+from lakelet.flows.context import FlowTask, RunReader, run_reader
 from lakelet.jvm.expressions import with_children
 from lakelet.jvm.frames import analyzed, replanned
 from lakelet.jvm.streams import metrics_of
@@ -22,15 +23,15 @@ from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.expectations.measure import Counts, JudgedRows, counts
 from lakelet.spark.expectations.violations import violation_error
 from lakelet.spark.names.reader import Watch, rows_of
-from lakelet.storage.delta.batch_metrics import BatchMetrics
+from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom, SnapshotBatch
 
 
 @contextmanager
-def counted_query(run: FlowRun, spark: SparkSession) -> Iterator[tuple[RunReader, DataFrame]]:
+def counted_query(task: FlowTask, spark: SparkSession) -> Iterator[tuple[RunReader, DataFrame]]:
     """The query of a batch flow and the reader that opened its tables; raises what the flow's function raises."""
-    reader = run_reader(run, spark, batch_query=True)
+    reader = run_reader(task, spark)
     with reading(reader):
-        frame = rows_of(run.flow.flow)
+        frame = rows_of(task.declared)
     views = [view for view in reader.judged if not view.isStreaming]
     kept = views if views and has_range_partitioning(frame) else []
     try:
@@ -39,7 +40,7 @@ def counted_query(run: FlowRun, spark: SparkSession) -> Iterator[tuple[RunReader
         yield reader, frame
     except OSError as problem:  # the function has returned: it is the write that failed
         what = "the table could not be written"
-        raise run_failure(problem, dataset=str(run.dataset.name), where=run.flow.flow.where, what=what) from problem
+        raise run_failure(problem, dataset=str(task.dataset.name), where=task.declared.where, what=what) from problem
     finally:
         for view in kept:
             view.unpersist()
@@ -82,7 +83,7 @@ def of_views(watches: Iterable[Watch], observed: Callable[[str], Mapping[str, An
 
 
 def batch_metrics(
-    run: FlowRun,
+    task: FlowTask,
     found: Counts,
     watches: Iterable[Watch],
     observed: Callable[[str], Mapping[str, Any] | None],
@@ -95,29 +96,39 @@ def batch_metrics(
 
     Raises for broken fail rules.
     """
-    dataset = str(run.dataset.name)
-    judged = [JudgedRows(dataset, run.dataset.expectations, found), *of_views(watches, observed)]
+    dataset = str(task.dataset.name)
+    judged = [JudgedRows(dataset, task.dataset.expectations, found), *of_views(watches, observed)]
     if any(rows.counts.violation for rows in judged):
         raise violation_error(dataset, judged)
     return BatchMetrics(
         event_id=event_id,
-        update_id=run.environment.reporter.update_id,
+        update_id=task.environment.reporter.update_id,
         dataset=dataset,
-        flow=run.name,
+        flow=task.name,
         batch_id=batch_id,
         rows=found.kept,
         dropped=sum(rows.counts.dropped for rows in judged),
         expectations=tuple(count for rows in judged for count in rows.rule_counts()),
-        quarantined=found.dropped if run.dataset.keeps_dropped else None,
+        quarantined=found.dropped if task.dataset.keeps_dropped else None,
     )
 
 
-def query_metrics(run: FlowRun, reader: RunReader, observation: Observation, *, batch_id: int | None, event_id: str) -> BatchMetrics:
-    """`batch_metrics` of a batch query, whose rows `observation` watched."""
-    found = counts(run.dataset.expectations, metrics_of(reader.spark, observation))
-    return batch_metrics(
-        run, found, reader.watches, lambda name: metrics_of(reader.spark, reader.observations[name]), batch_id=batch_id, event_id=event_id
+def query_metrics(
+    task: FlowTask,
+    reader: RunReader,
+    observation: Observation,
+    *,
+    event_id: str,
+    batch_id: int | None = None,
+    view: ComputedFrom | None = None,
+    batch: SnapshotBatch | None = None,
+) -> BatchMetrics:
+    """`batch_metrics` of a batch query, whose rows `observation` watched. `view`, `batch`: what the commit keeps beside the counts."""
+    found = counts(task.dataset.expectations, metrics_of(reader.spark, observation))
+    metrics = batch_metrics(
+        task, found, reader.watches, lambda name: metrics_of(reader.spark, reader.observations[name]), batch_id=batch_id, event_id=event_id
     )
+    return replace(metrics, view=view, batch=batch)
 
 
 __all__ = ["batch_metrics", "counted_query", "query_metrics", "sorted_in_parts"]

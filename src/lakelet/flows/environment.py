@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from lakelet.analysis.analyzer import Analyzer
+from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.files.paths import AnyPath
-from lakelet.flows.analysed_flows import FlowNotices, FlowSources
-from lakelet.flows.analyses import Analyses
 from lakelet.flows.kept_queries import KeptQueries
+from lakelet.flows.once_markers import has_run
 from lakelet.language.model import Dataset, Kind
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.session_clones import UpdateSession
@@ -52,25 +54,24 @@ class UpdateMemory:
 class Environment:
     """One update's surroundings, shared by its flows.
 
-    sources, notices: what analysis found out about the flows. analyses: analyses datasets again, on what is stored now.
+    sources: opens the file sources of flows. analyzer: analyses the pipeline, and single datasets again, on what is stored now.
     """
 
     spark: UpdateSession
     storage: Storage
     catalog: Catalog
     reporter: Reporter
-    sources: FlowSources
-    notices: FlowNotices
-    analyses: Analyses
+    sources: FileSources
+    analyzer: Analyzer
     memory: UpdateMemory = field(default_factory=UpdateMemory)
 
     @classmethod
     def of(cls, spark: UpdateSession, catalog: Catalog, reporter: Reporter, parameters: Mapping[str, str]) -> Environment:
         """The surroundings of an update that begins. `parameters`: the pipeline's configuration."""
         storage = reporter.storage
-        sources, notices = FlowSources(spark, storage), FlowNotices()
-        analyses = Analyses(spark, storage, catalog, parameters, sources, notices)
-        return cls(spark, storage, catalog, reporter, sources, notices, analyses)
+        sources = FileSources(spark, storage)
+        analyzer = Analyzer(spark, storage, catalog, parameters, sources, partial(has_run, storage))
+        return cls(spark, storage, catalog, reporter, sources, analyzer)
 
     def stored(self, dataset: Dataset, kind: Kind) -> StoredDataset:
         """Return the registry entry of a dataset, or a new one."""

@@ -6,6 +6,7 @@ that reads the files of one source and nothing else has no other way to learn of
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -13,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from lakelet.analysis.analyzed import AnalyzedFlow
 from lakelet.autoloader.rounds import QueryRounds
-from lakelet.autoloader.spec import SourceSpec
 from lakelet.jvm.streams import end_listening, release
 from lakelet.language.model import Dataset
+from lakelet.plan.kinds import APPEND
 
 MOST_QUERIES = 16
 """Each one has a Python process, some 20 MB: further flows start a query for each of their rounds."""
@@ -25,7 +26,7 @@ class KeptQuery(Protocol):
     """A running query with what writes its micro-batches. `rounds`: by which its source is told when to look for files."""
 
     @property
-    def query(self) -> Any: ...
+    def query(self) -> Future[Any]: ...
     @property
     def rounds(self) -> QueryRounds | None: ...
     def __call__(self, batch: Any, number: int) -> None: ...
@@ -45,7 +46,7 @@ class KeptQueries:
     def of(self, flow: str, spark: SparkSession) -> Any:
         """The flow's query; None if it has none, or one that has ended meanwhile: a new one goes on from the checkpoint."""
         kept = self._queries.get(flow)
-        if kept is not None and not kept.query.isActive:
+        if kept is not None and not kept.query.result().isActive:
             self.end(flow, spark)
             return None
         return kept
@@ -62,9 +63,9 @@ class KeptQueries:
         if kept.rounds is not None:
             kept.rounds.close()
         with suppress(Exception):
-            kept.query.stop()
+            kept.query.result().stop()
         release(spark, kept)
-        end_listening(kept.query)
+        end_listening(kept.query.result())
 
     def close(self, spark: SparkSession) -> None:
         """End all of them. Their micro-batches have ended before."""
@@ -73,18 +74,16 @@ class KeptQueries:
             self.end(flow, spark)
 
 
-def may_stay(dataset: Dataset, flow: AnalyzedFlow, sources: tuple[SourceSpec, ...]) -> bool:
+def may_stay(dataset: Dataset, flow: AnalyzedFlow) -> bool:
     """Whether the flow's query depends on the files of one source alone, and has nothing to do without new ones.
 
     A watermark lets Spark add batches without rows; tables that the query reads as they are would stay as they were; what a quarantine does
     depends on the state in which a query finds it.
     """
-    stream, declared = flow.stream, flow.flow
-    if dataset.keeps_dropped or stream is None or len(sources) != 1 or stream.files != (0,):
+    stream = flow.stream
+    if flow.kind is not APPEND or dataset.keeps_dropped or len(flow.sources) != 1 or stream.files != (0,):
         return False
-    special = stream.watermark or stream.processor or stream.groups or stream.aggregates or flow.complete
-    merging = declared.changes or declared.replaces or declared.once or declared.update
-    return not (special or merging or flow.outside or flow.unversioned or flow.always)
+    return not (stream.watermark or stream.processor or stream.groups or stream.aggregates or stream.unversioned)
 
 
 def new_rounds() -> QueryRounds | None:

@@ -11,25 +11,25 @@ from lakelet.storage.delta import column_mapping
 from lakelet.storage.eventlog.states import Level
 
 if TYPE_CHECKING:
-    from lakelet.flows.context import FlowRun
+    from lakelet.flows.context import FlowTask
 
 
-def emit_mapping(run: FlowRun, schema: StructType) -> None:
+def emit_mapping(task: FlowTask, schema: StructType) -> None:
     """Report that the flow's table has just got column mapping. One warning per update; the other tables follow from the first one."""
-    environment, name = run.environment, str(run.dataset.name)
-    if not column_mapping.automatic(run.dataset):
+    environment, name = task.environment, str(task.dataset.name)
+    if not column_mapping.automatic(task.dataset):
         return
     names = list(column_mapping.odd_names(schema))
     level = Level.INFO if environment.memory.mapped else Level.WARN
     environment.memory.mapped.append(name)
     message, text = column_mapping.switched_on(names, name), "column mapping by name was switched on"
-    environment.reporter.notice(message, text=text, columns=names, dataset=name, flow=run.name, level=level)
+    environment.reporter.notice(message, text=text, columns=names, dataset=name, flow=task.name, level=level)
 
 
-def emit_first_odd_names(run: FlowRun, columns: StructType) -> None:
+def emit_first_odd_names(task: FlowTask, columns: StructType) -> None:
     """Report that a change table has got column mapping since the registry recorded its columns; `columns`: those that it has now."""
-    noted = run.stored().columns
+    noted = task.stored().columns
     before = StructType.fromJson(json.loads(noted)) if noted else StructType()
     odd_now, odd_before = (next(column_mapping.odd_names(schema), None) for schema in (columns, before))
-    if odd_now is not None and odd_before is None and str(run.dataset.name) not in run.environment.memory.mapped:
-        emit_mapping(run, columns)
+    if odd_now is not None and odd_before is None and str(task.dataset.name) not in task.environment.memory.mapped:
+        emit_mapping(task, columns)

@@ -25,6 +25,11 @@ class Totals:
     late: int = 0
     sources: dict[str, SourceRecords] = field(default_factory=dict)
 
+    def clear(self) -> None:
+        """Begin again, for the next round of a query that stays."""
+        self.rows = self.dropped = self.late = 0
+        self.sources.clear()
+
     def add(self, metrics: BatchMetrics) -> None:
         self.rows += metrics.rows
         self.dropped += metrics.dropped

@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakelet.analysis.partitions import PartitionSource
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask
 from lakelet.plan.decisions import ViewState
 
 _MOST = 200
@@ -39,19 +39,19 @@ def _value(text: str, type: str) -> Any:
     return text if type == "string" else int(text)
 
 
-def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | None:
+def affected_partitions(task: FlowTask, state: ViewState) -> AffectedPartitions | None:
     """Return the partitions that bring a view to `state`; None if the whole view must be computed.
 
     There are some if only rows of its single input have changed, the table is as the last update left it, and it has no rules.
     """
-    source, stored = run.flow.partitions, run.stored()
-    if source is None or not _eligible(run, source, state) or stored.version is None or stored.fingerprint != state.fingerprint:
+    source, stored = task.flow.batch.partitions, task.stored()
+    if source is None or not _eligible(task, source, state) or stored.version is None or stored.fingerprint != state.fingerprint:
         return None
-    memory, (name, version) = run.environment.memory, next(iter(state.inputs.items()))
+    memory, (name, version) = task.environment.memory, next(iter(state.inputs.items()))
     known = stored.input_versions.get(name)
-    if known is None or name.partition("\n")[0] != source.key or memory.log(run.path()).settled(stored.version) != stored.version:
+    if known is None or name.partition("\n")[0] != source.key or memory.log(task.path()).settled(stored.version) != stored.version:
         return None
-    log = memory.log(run.environment.storage.table_path(run.environment.catalog.datasets[source.key].name))
+    log = memory.log(task.environment.storage.table_path(task.environment.catalog.datasets[source.key].name))
     commits = log.commits(known, version)
     if commits is None or any(commit.described for commit in commits):
         return None
@@ -59,10 +59,10 @@ def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | 
     return AffectedPartitions(source.column, source.type, values) if values and len(values) <= _MOST else None
 
 
-def _eligible(run: FlowRun, source: PartitionSource, state: ViewState) -> bool:
+def _eligible(task: FlowTask, source: PartitionSource, state: ViewState) -> bool:
     """Return whether the view may be computed in part. A declared schema may give its partition column a different type."""
-    whole = run.dataset.always_whole or state.always or run.dataset.expectations or run.dataset.identities or run.is_streamed()
-    types = {field.name.lower(): field.dataType.simpleString() for field in run.analyzed.schema.fields}
+    whole = task.dataset.always_whole or state.always or task.dataset.expectations or task.dataset.identities or task.is_streamed()
+    types = {field.name.lower(): field.dataType.simpleString() for field in task.analyzed.schema.fields}
     return not whole and len(state.inputs) == 1 and types.get(source.column.lower()) == source.type
 
 

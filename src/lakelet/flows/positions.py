@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakelet.analysis.file_sources import SOURCE_MOVED
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath, names_in, remove_tree
-from lakelet.flows.moved_sources import SOURCE_MOVED
 from lakelet.plan.decisions import SourcePosition
 from lakelet.storage.delta.tables import TableLog
 

@@ -13,7 +13,7 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import essence
 from lakelet.storage.delta.tables import TableLog
@@ -37,15 +37,15 @@ _SOURCES_CHANGED = (
 )
 
 
-def stream_failure(run: FlowRun, failure: BaseException) -> LakeletError | None:
+def stream_failure(task: FlowTask, failure: BaseException) -> LakeletError | None:
     """The failure as one of STREAM_{SOURCE,STATE,SOURCES}_CHANGED; None if it is something else."""
     text, found = str(failure), conditions(failure)
     if any(condition.startswith(_ROWS_CHANGED) for condition in found):
-        error = _rows_changed(run, text)
+        error = _rows_changed(task, text)
     elif any(condition.startswith(_STATE_CHANGED) for condition in found):
-        error = _state_changed(run, text)
+        error = _state_changed(task, text)
     elif any(condition.startswith(_SOURCES_CHANGED) for condition in found) or _of_other_sources(text):
-        error = _sources_changed(run, text)
+        error = _sources_changed(task, text)
     else:
         return None
     error.__cause__ = failure
@@ -59,45 +59,45 @@ def _of_other_sources(text: str) -> bool:
     return NO_OFFSET in text or any(sentence.is_in(text) for sentence in (counted, *offsets))
 
 
-def mode_of(run: FlowRun, checkpoint: AnyPath, *, started: bool) -> str:
+def mode_of(task: FlowTask, checkpoint: AnyPath, *, started: bool) -> str:
     """The output mode of the flow's query, "append" or "complete", noted with the checkpoint of a query that aggregates.
 
     State that appends has forgotten the groups that are finished, and state that replaces has not; Spark takes one for the other.
     Raises STREAM_STATE_CHANGED if the query was in the other mode so far.
     """
-    mode, note = "complete" if run.flow.complete else "append", checkpoint / "lakelet-mode"
-    if run.flow.stream is None or not run.flow.stream.aggregates:
+    mode, note = "complete" if task.flow.kind.whole else "append", checkpoint / "lakelet-mode"
+    if not task.flow.stream.aggregates:
         return mode
     if not started:
         write_atomically(note, mode)
         return mode
     with suppress(FileNotFoundError):
         if note.read_text() not in (mode, ""):  # empty: cut off while it was written
-            came = "lost" if run.flow.complete else "got"
+            came = "lost" if task.flow.kind.whole else "got"
             what = f"its aggregate {came} its watermark, which its state was not made for"
             why = "with a watermark finished groups are appended and forgotten, without one all groups are kept and replace the table"
-            raise _error(run, "STREAM_STATE_CHANGED", what, why, f"Change the query back, or rebuild the table: {_rebuild(run)}")
+            raise _error(task, "STREAM_STATE_CHANGED", what, why, f"Change the query back, or rebuild the table: {_rebuild(task)}")
     return mode
 
 
-def _error(run: FlowRun, code: str, what: str, why: str, todo: str) -> LakeletError:
-    return LakeletError(code, what, dataset=str(run.dataset.name), where=run.flow.flow.where, why=why, todo=todo)
+def _error(task: FlowTask, code: str, what: str, why: str, todo: str) -> LakeletError:
+    return LakeletError(code, what, dataset=str(task.dataset.name), where=task.declared.where, why=why, todo=todo)
 
 
-def _rebuild(run: FlowRun) -> str:
-    return f"lakelet run --full-refresh {run.dataset.name}"
+def _rebuild(task: FlowTask) -> str:
+    return f"lakelet run --full-refresh {task.dataset.name}"
 
 
-def _refresh_hint(run: FlowRun) -> str:
-    if run.flow.complete:
+def _refresh_hint(task: FlowTask) -> str:
+    if task.flow.kind.whole:
         return ""
-    return f"\nTo keep its rows and read the sources again from the start, rows may come twice: lakelet run --reset-checkpoint {run.name}"
+    return f"\nTo keep its rows and read the sources again from the start, rows may come twice: lakelet run --reset-checkpoint {task.name}"
 
 
-def _rows_changed(run: FlowRun, text: str) -> LakeletError:
-    source, version = _source_name(run, text), sentences.CHANGED_VERSION.find(text)
-    stored = run.environment.storage.registry().datasets.get(source.lower())
-    if stored is not None and TableLog(run.environment.storage.root / stored.path / INTERNAL).version() >= 0:
+def _rows_changed(task: FlowTask, text: str) -> LakeletError:
+    source, version = _source_name(task, text), sentences.CHANGED_VERSION.find(text)
+    stored = task.environment.storage.registry().datasets.get(source.lower())
+    if stored is not None and TableLog(task.environment.storage.root / stored.path / INTERNAL).version() >= 0:
         instead = f"{remedies(source)}."
     else:
         instead = (
@@ -105,32 +105,32 @@ def _rows_changed(run: FlowRun, text: str) -> LakeletError:
             '.option("readChangeFeed", "true"), or its rows as a batch (spark.read.table, dlt.read).'
         )
     return _error(
-        run,
+        task,
         "STREAM_SOURCE_CHANGED",
         f"it streams from {source}, whose rows were updated or deleted",
         f"{f'version {version[1]}' if version else 'a version'} of {source} changed rows that were there; a stream reads added rows only",
-        f"{instead}\nTo read all it holds now into an empty table: {_rebuild(run)}",
+        f"{instead}\nTo read all it holds now into an empty table: {_rebuild(task)}",
     )
 
 
-def _source_name(run: FlowRun, text: str) -> str:
+def _source_name(task: FlowTask, text: str) -> str:
     """The table that a message of Delta's speaks of: its name where the storage knows it, else its path."""
     found = sentences.CHANGED_PATH.find(text)
     if not found:
         return "a table"
-    storage, path = run.environment.storage, found[1].rstrip("/")
+    storage, path = task.environment.storage, found[1].rstrip("/")
     names = [d.name for d in storage.registry().datasets.values() if str(storage.root / d.path).rstrip("/").endswith(path.lstrip("/"))]
     return names[0] if names else path
 
 
-def _state_changed(run: FlowRun, text: str) -> LakeletError:
+def _state_changed(task: FlowTask, text: str) -> LakeletError:
     operators = sentences.OPERATORS_NOW.is_in(text)
     return _error(
-        run,
+        task,
         "STREAM_STATE_CHANGED",
         "its stateful operators (deduplication, aggregation, join, …) are not those that its state was made with",
         _operators(text) if operators else essence(text),
-        f"Change the query back, or rebuild the table from what its sources still hold: {_rebuild(run)}{_refresh_hint(run)}",
+        f"Change the query back, or rebuild the table from what its sources still hold: {_rebuild(task)}{_refresh_hint(task)}",
     )
 
 
@@ -143,7 +143,7 @@ def _operators(text: str) -> str:
     return f"Streaming stateful operator name does not match: the state knows {stored}, the query now has {found} (SQLSTATE 42K03)"
 
 
-def _sources_changed(run: FlowRun, text: str) -> LakeletError:
+def _sources_changed(task: FlowTask, text: str) -> LakeletError:
     counts = sentences.SOURCES_COUNTED.find(text)
     if counts:
         why = f"it read {counts[1]} source(s) so far, and now it has {counts[2]}"
@@ -151,18 +151,18 @@ def _sources_changed(run: FlowRun, text: str) -> LakeletError:
         why = "one of its sources was replaced by another table, or created again"
     else:
         why = "one of its sources is of another kind now (table, files, …), or they come in another order"
-    return other_sources(run, why)
+    return other_sources(task, why)
 
 
-def other_sources(run: FlowRun, why: str) -> LakeletError:
+def other_sources(task: FlowTask, why: str) -> LakeletError:
     """The error of a flow whose sources are not those of its checkpoint."""
     return _error(
-        run,
+        task,
         "STREAM_SOURCES_CHANGED",
         "its sources are not those that it has read so far",
         why,
         "Change them back, or give each source a flow of its own (append_flow): a new flow reads its source from the start.\n"
-        f"To rebuild the table from what its sources hold now: {_rebuild(run)}{_refresh_hint(run)}",
+        f"To rebuild the table from what its sources hold now: {_rebuild(task)}{_refresh_hint(task)}",
     )
 
 

@@ -16,7 +16,7 @@ from lakelet.autoloader.json_columns.columns import JsonCall, JsonColumn
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.flows.context import FlowRun, RunReader
+from lakelet.flows.context import FlowTask, RunReader
 from lakelet.language.model import Dataset
 from lakelet.language.registry import reading
 from lakelet.spark.names.reader import Options, rows_of
@@ -102,20 +102,20 @@ class SampleReader(RunReader):
 
 
 @contextmanager
-def sampled(run: FlowRun) -> Iterator[tuple[SparkSession, SampleReader, DataFrame]]:
+def sampled(task: FlowTask) -> Iterator[tuple[SparkSession, SampleReader, DataFrame]]:
     """Yield the session, the reader, and the rows of a flow's query as a batch; for a change flow the rows of its source.
 
     Raises PREVIEW_REFUSED for a query that only a stream can answer, and what the flow's function raises.
     """
-    environment, flow = run.environment, run.flow.flow
+    environment, flow = task.environment, task.declared
     if flow.changes is not None and callable(flow.changes.snapshots):
-        raise _refused(f"{run.name} asks a function for snapshots", "Run it: lakelet run")
-    with flow_session(environment.spark, run.conf) as spark:
-        reader = SampleReader(spark, environment.catalog, label=run.name, environment=environment, flow=flow, batch_query=True)
+        raise _refused(f"{task.name} asks a function for snapshots", "Run it: lakelet run")
+    with flow_session(environment.spark, task.conf) as spark:
+        reader = SampleReader(spark, environment.catalog, label=task.name, environment=environment, flow=flow, batch_query=True)
         with reading(reader):
             frame = rows_of(flow)
         if frame.isStreaming:
-            raise _refused(f"{run.name} reads a stream that is neither a table nor files", "Run it: lakelet run")
+            raise _refused(f"{task.name} reads a stream that is neither a table nor files", "Run it: lakelet run")
         while reader.json_columns and reader.learn(frame):  # a call may have the texts that another one gives
             with reading(reader):
                 frame = rows_of(flow)

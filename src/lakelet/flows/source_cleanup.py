@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from lakelet.autoloader.spec import SourceSpec
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask
 from lakelet.flows.positions import read_checkpoint
 from lakelet.storage.eventlog.states import EventType, Level
 
 
-def clean_sources(run: FlowRun) -> None:
+def clean_sources(task: FlowTask) -> None:
     """Let every file source of a drained flow move or delete what it has read long enough ago."""
-    sources, stream = run.environment.sources.of(run.name), run.flow.stream
-    if not sources or stream is None:
+    sources, stream = task.flow.sources, task.flow.stream
+    if not sources:
         return
-    checkpoint = read_checkpoint(run.checkpoint())
+    checkpoint = read_checkpoint(task.checkpoint())
     if checkpoint.unfinished or len(stream.files) != len(checkpoint.offsets):
         return
     for number, offset in zip(stream.files, checkpoint.offsets, strict=True):
@@ -26,9 +26,9 @@ def clean_sources(run: FlowRun) -> None:
             continue
         spec = sources[number]
         try:
-            done = run.environment.sources.open(run.flow.flow, number, spec, dry=False).clean(offset)
+            done = task.environment.sources.open(task.declared, number, spec, dry=False).clean(offset)
         except Exception as problem:  # the rows are committed: cleaning is tried again in the next update
-            _emit(run, spec, f"could not clean {spec.path}: {problem}", {"failed": 1, "problems": [str(problem)]}, Level.WARN)
+            _emit(task, spec, f"could not clean {spec.path}: {problem}", {"failed": 1, "problems": [str(problem)]}, Level.WARN)
             continue
         if done is None or not (done.files or done.changed or done.failed):
             continue
@@ -36,13 +36,13 @@ def clean_sources(run: FlowRun) -> None:
         parts = [f"{'moved' if done.mode == 'MOVE' else 'deleted'} {done.files} file(s) of {spec.path}"]
         parts += [f"{done.changed} file(s) changed since they were read and stay"] if done.changed else []
         parts += [f"{done.failed} file(s) could not be cleaned, the first: {done.problems[0]}"] if done.failed else []
-        _emit(run, spec, "; ".join(parts), body, Level.WARN if done.changed or done.failed else Level.INFO)
+        _emit(task, spec, "; ".join(parts), body, Level.WARN if done.changed or done.failed else Level.INFO)
 
 
-def _emit(run: FlowRun, spec: SourceSpec, text: str, body: dict[str, Any], level: Level) -> None:
-    details = {"flow_name": run.name, "source": spec.path, **body}
-    run.environment.reporter.emit(
-        EventType.CLEAN_SOURCE, f"Flow '{run.name}' {text}.", details, dataset=str(run.dataset.name), flow=run.name, level=level
+def _emit(task: FlowTask, spec: SourceSpec, text: str, body: dict[str, Any], level: Level) -> None:
+    details = {"flow_name": task.name, "source": spec.path, **body}
+    task.environment.reporter.emit(
+        EventType.CLEAN_SOURCE, f"Flow '{task.name}' {text}.", details, dataset=str(task.dataset.name), flow=task.name, level=level
     )
 
 

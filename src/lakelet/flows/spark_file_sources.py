@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
+from lakelet.analysis.file_sources import folder_of, moved_or_other, told_moves
 from lakelet.autoloader.state.followed import found_at, kept_roots
 from lakelet.autoloader.state.same_names import SameNames
 from lakelet.base.errors import unknown_format
@@ -24,9 +25,8 @@ from lakelet.files.durable import write_atomically
 from lakelet.files.moves import Folder, Move, is_below, replaced
 from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask
 from lakelet.flows.file_sources import report_move
-from lakelet.flows.moved_sources import folder_of, moved_or_other, told_moves
 from lakelet.jvm.frames import analyzed
 from lakelet.jvm.hadoop import uri_path
 from lakelet.jvm.scala import items, value_of
@@ -56,13 +56,13 @@ class _Entry:
         return unquote(rest.lstrip("/") if scheme != "file" and colon else "/" + rest.lstrip("/"))
 
 
-def follow_file_sources(run: FlowRun, frame: DataFrame) -> None:
+def follow_file_sources(task: FlowTask, frame: DataFrame) -> None:
     """Bring the logs of Spark's file sources up to date with where their folders lie now. Raises SOURCE_MOVED."""
-    if run.flow.stream is not None and run.flow.stream.is_known:
+    if task.flow.stream.is_known:
         return
-    checkpoint = run.checkpoint()
+    checkpoint = task.checkpoint()
     _complete(checkpoint)
-    now = _folders(run, frame)
+    now = _folders(task, frame)
     if not any(now):
         return
     before = _noted(checkpoint) or ()
@@ -70,32 +70,32 @@ def follow_file_sources(run: FlowRun, frame: DataFrame) -> None:
     encoded: Encode = functools.partial(uri_path, frame.sparkSession)
     for number, (old, new) in enumerate(zip(before, now, strict=True) if len(before) == len(now) else ()):
         if old is not None and new is not None and old != new:
-            folders[number], texts = _followed(run, _Log(checkpoint / "sources" / str(number)), old, new, encoded)
+            folders[number], texts = _followed(task, _Log(checkpoint / "sources" / str(number)), old, new, encoded)
             changed.update(texts)
     _store(checkpoint, before, tuple(folders), changed)
 
 
-def _followed(run: FlowRun, log: _Log, old: Folder, new: Folder, encoded: Encode) -> tuple[Folder, dict[str, str]]:
+def _followed(task: FlowTask, log: _Log, old: Folder, new: Folder, encoded: Encode) -> tuple[Folder, dict[str, str]]:
     """The folder to note for a source, and the new texts of its log.
 
     Raises SOURCE_MOVED for any other folder: Spark cannot go on there with the files that it has read.
     """
     found = found_at(old, new, lambda: log.same_names(old, new), told_moves())
     if found.elsewhere and (same := log.same_names(old, new)).known:
-        raise moved_or_other(run.flow.flow, old, new, same)
+        raise moved_or_other(task.declared, old, new, same)
     if found.move is None:
         return kept_roots(old, new), {}
-    report_move(run, *found.move)
+    report_move(task, *found.move)
     return new, dict(log.moved(found.move, new, encoded))
 
 
-def _folders(run: FlowRun, frame: DataFrame) -> Folders:
+def _folders(task: FlowTask, frame: DataFrame) -> Folders:
     """The folder of each streaming source of a query, numbered as Spark numbers them."""
     found: list[tuple[Any, Folder | None]] = []
     for leaf in items(analyzed(frame).collectLeaves()):
         if leaf.isStreaming() and not any(leaf.equals(other) for other, _ in found):
             path = _path_of(leaf)
-            found.append((leaf, None if path is None else folder_of(path, run.environment.storage)))
+            found.append((leaf, None if path is None else folder_of(path, task.environment.storage)))
     return tuple(folder for _, folder in found)
 
 

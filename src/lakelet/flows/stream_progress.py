@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask
 from lakelet.flows.metrics import event_id
 from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.streams import progress_since
@@ -18,25 +18,25 @@ _OF_LAKELET = "lakelet_"
 """Prefix of the names of Lakelet's own observations, whose counts are in `flow_progress`."""
 
 
-def emit_stream_progress(run: FlowRun, query: Any, after: int = -1) -> None:
+def emit_stream_progress(task: FlowTask, query: Any, after: int = -1) -> None:
     """Report each micro-batch with rows that the query completed behind micro-batch `after`."""
     with suppress(Py4JError):  # Spark is gone: the batches are committed all the same
         for text in progress_since(query, after):
             progress = json.loads(text)
             if progress.get("numInputRows"):
-                _emit(run, progress)
+                _emit(task, progress)
 
 
-def _emit(run: FlowRun, progress: Mapping[str, Any]) -> None:
+def _emit(task: FlowTask, progress: Mapping[str, Any]) -> None:
     batch = int(progress["batchId"])
-    run.environment.reporter.emit(
+    task.environment.reporter.emit(
         EventType.STREAM_PROGRESS,
-        f"Flow '{run.name}' has processed micro-batch {batch}.",
+        f"Flow '{task.name}' has processed micro-batch {batch}.",
         {"progress_json": json.dumps(reported(progress), separators=(",", ":"))},
-        dataset=str(run.dataset.name),
-        flow=run.name,
+        dataset=str(task.dataset.name),
+        flow=task.name,
         level=Level.METRICS,
-        id=event_id(run.environment.reporter.update_id, progress["id"], EventType.STREAM_PROGRESS, batch),
+        id=event_id(task.environment.reporter.update_id, progress["id"], EventType.STREAM_PROGRESS, batch),
         batch_id=batch,
     )
 

@@ -10,34 +10,34 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import count
 
-from lakelet.analysis.analyzed import AnalyzedDataset
+from lakelet.analysis.analyzed import AnalyzedDataset, UnanalyzedDataset
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask
 from lakelet.language.model import Kind
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import INTERNAL, StoredDataset, new_table_path
 
 
-def check_role(run: FlowRun) -> None:
+def check_role(task: FlowTask) -> None:
     """Raise KIND_CHANGED if the table was filled by changes and is now appended to, or the other way round."""
-    if run.dataset.kind is Kind.SINK or not _changes_role(run.path(), run.analyzed):
+    if task.dataset.kind is Kind.SINK or not _changes_role(task.path(), task.analyzed):
         return
     before, now = "the target of change flows", "a table that flows append rows to"
-    if _applies_changes(run.analyzed):
+    if _applies_changes(task.analyzed):
         before, now = now, before
     raise LakeletError(
         "KIND_CHANGED",
         f"it was {before}, and is now {now}",
-        dataset=str(run.dataset.name),
-        where=run.dataset.where,
-        todo=f"Change it back, give it another name, or drop its rows and compute it again: lakelet run --full-refresh {run.dataset.name}",
+        dataset=str(task.dataset.name),
+        where=task.dataset.where,
+        todo=f"Change it back, give it another name, or drop its rows and compute it again: lakelet run --full-refresh {task.dataset.name}",
     )
 
 
-def remade(root: AnyPath, stored: StoredDataset, analyzed: AnalyzedDataset | None, *, taken: Collection[str]) -> StoredDataset:
+def remade(root: AnyPath, stored: StoredDataset, analyzed: AnalyzedDataset | UnanalyzedDataset, *, taken: Collection[str]) -> StoredDataset:
     """The entry of a dataset that is reset, with the kind it now has, and another folder where it needs one (none of `taken`)."""
-    if analyzed is None:
+    if isinstance(analyzed, UnanalyzedDataset):
         return stored
     found = replace(stored, kind=analyzed.kind)
     if Kind.SINK in (stored.kind, found.kind):  # what a sink wrote lies where it says, and stays
@@ -55,7 +55,7 @@ def _changes_role(path: AnyPath, analyzed: AnalyzedDataset) -> bool:
 
 
 def _applies_changes(analyzed: AnalyzedDataset) -> bool:
-    return any(f.flow.changes is not None for f in analyzed.flows)
+    return any(f.kind.changes for f in analyzed.flows)
 
 
 __all__ = ["check_role", "remade"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from lakelet.base.errors import LakeletError
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask
 from lakelet.spark.by_size import IN_ONE_TASK, ONE_TASK_BYTES, made_by_lakelet
 
 COMPILED_BYTES = 128 * 1024
@@ -14,7 +14,7 @@ COMPILED_BYTES = 128 * 1024
 _WHOLE_STAGE, _FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
 
 
-def set_by_size(run: FlowRun, size: int | None, spark: SparkSession) -> None:
+def set_by_size(task: FlowTask, size: int | None, spark: SparkSession) -> None:
     """Set in the view's own session what fits the size of its inputs; what the pipeline, or its user, has set stays.
 
     `size`: that of `input_bytes`. Nothing is set where it is not known.
@@ -22,25 +22,22 @@ def set_by_size(run: FlowRun, size: int | None, spark: SparkSession) -> None:
     if size is None or not (spark.sparkContext.master or "").startswith("local"):
         return
     wanted = dict(IN_ONE_TASK) if size <= ONE_TASK_BYTES else {}
-    if size > COMPILED_BYTES and run.environment.memory.queries.on:
+    if size > COMPILED_BYTES and task.environment.memory.queries.on:
         wanted |= {_WHOLE_STAGE: "true", _FACTORY: "FALLBACK"}
     ours = {**made_by_lakelet(), _WHOLE_STAGE: "false", _FACTORY: "NO_CODEGEN"}
-    chosen = {*run.conf, *run.environment.spark.given, *run.environment.spark.settings_of_code()}
+    chosen = {*task.conf, *task.environment.spark.given, *task.environment.spark.settings_of_code()}
     for name, value in wanted.items():
         if name not in chosen and spark.conf.get(name, None) == ours[name]:
             spark.conf.set(name, value)
 
 
-def input_bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
-    """The size of all that the view reads, in bytes of its files; None where it reads something else too, or a size is not known.
-
-    `inputs`: keys of the stored datasets it reads.
-    """
-    environment = run.environment
-    if not inputs or run.flow.always or run.flow.outside:
+def input_bytes(task: FlowTask) -> int | None:
+    """The size of all that the view reads, in bytes of its files; None where it reads something else too, or a size is not known."""
+    environment = task.environment
+    if not task.inputs or task.flow.batch.always or task.flow.batch.outside:
         return None
     total = 0
-    for key in inputs:
+    for key in task.inputs:
         size = environment.memory.log(environment.storage.table_path(environment.catalog.datasets[key].name)).bytes()
         if size is None:
             return None
@@ -48,7 +45,7 @@ def input_bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
     return total
 
 
-def computed_bytes(run: FlowRun, size: int | None, written: int | None) -> int | None:
+def computed_bytes(task: FlowTask, size: int | None, written: int | None) -> int | None:
     """About how much of its inputs the view was computed from, in bytes; None where that is not known.
 
     `size`: that of all inputs; `written`: the bytes of the partitions that were computed, which are taken for the same share of the inputs
@@ -57,7 +54,7 @@ def computed_bytes(run: FlowRun, size: int | None, written: int | None) -> int |
     if size is None or written is None:
         return size
     try:
-        whole = run.environment.memory.log(run.path()).bytes()
+        whole = task.environment.memory.log(task.path()).bytes()
     except (LakeletError, OSError):  # the view is written: a guess for the next session must not fail it
         return None
     return round(size * min(1.0, written / whole)) if whole else size

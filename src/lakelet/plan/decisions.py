@@ -44,12 +44,28 @@ class SourcePosition:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """A listing of a cloudFiles source: how many files the folder has, how many of them are new, and how long listing took."""
+
+    path: str
+    files: int
+    new: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Decision:
-    """A strategy and the reason for it, a clause that reads well after "because". `sources`: of a streaming flow, what waits there."""
+    """A strategy and the reason for it, a clause that reads well after "because".
+
+    Of a streaming flow also how that was found out: `sources`, what is pending there; `listings` of its folders, none if one of them could
+    not be listed; `examined`, by key of a table the version up to which it has nothing for the flow.
+    """
 
     strategy: Strategy
     reason: str
     sources: tuple[SourcePosition, ...] = field(default=(), compare=False)
+    listings: tuple[Listing, ...] = field(default=(), compare=False)
+    examined: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

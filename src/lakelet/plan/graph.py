@@ -46,10 +46,7 @@ class Graph:
 
     def stored_inputs(self, key: str) -> tuple[str, ...]:
         """Keys of the stored datasets that `key` reads, views looked through."""
-        found: list[str] = []
-        for source in self.by_key[key].inputs:
-            found.extend(self.stored_inputs(source.key) if self.by_key[source.key].kind is Kind.VIEW else [source.key])
-        return tuple(dict.fromkeys(found))
+        return stored_inputs(self.by_key, key)
 
     def views_read(self, key: str) -> tuple[Node, ...]:
         """The views that `key` reads, those that other views read too."""
@@ -68,6 +65,14 @@ class Graph:
     def upstream(self, keys: Iterable[str], steps: int | None = None) -> set[str]:
         """`keys` and every dataset that they read, directly or not; with `steps` no further than that."""
         return _closure(keys, {key: [source.key for source in node.inputs] for key, node in self.by_key.items()}, steps)
+
+
+def stored_inputs(nodes: Mapping[str, Node], key: str) -> tuple[str, ...]:
+    """Keys of the stored datasets that `key` reads, views looked through. `nodes`: by key, at least those that it reads."""
+    found: list[str] = []
+    for source in nodes[key].inputs:
+        found.extend(stored_inputs(nodes, source.key) if nodes[source.key].kind is Kind.VIEW else [source.key])
+    return tuple(dict.fromkeys(found))
 
 
 def _closure(start: Iterable[str], edges: Mapping[str, Sequence[str]], steps: int | None) -> set[str]:

@@ -98,11 +98,11 @@ def with_conditions(found: Definitions, conditions: Sequence[tuple[str, str]], n
     flows = {flow.name.lower(): flow for flow in found.flows}
     for name, condition in conditions:
         flow = flows.get(name.lower()) or flows.get(_resolved(name, namespace))
-        if flow is None or flow.replaces is None or flow.replaces.streams:
+        if flow is None or not flow.replaces_part:
             raise LakeletError(
                 "UNKNOWN_SELECTION",
                 f"--replace-where names {name!r}, which is {'no flow of this pipeline' if flow is None else 'no REPLACE WHERE flow'}",
-                nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces is not None and not flow.replaces.streams]),
+                nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces_part]),
                 todo="List all flows: lakelet plan",
             )
         flows[flow.name.lower()] = replace(flow, replaces=Replacement(where=in_words_of_spark(condition)))

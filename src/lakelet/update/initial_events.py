@@ -17,18 +17,18 @@ from lakelet.plan.graph import Graph
 from lakelet.plan.selection import Selection
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.eventlog.states import EventType, FlowType
-from lakelet.update.tasks import FlowTask
+from lakelet.update.tasks import Task, UnanalyzedTask
 
 
-def emit_definitions(reporter: Reporter, everything: Sequence[FlowTask], graph: Graph, root: Path) -> None:
+def emit_definitions(reporter: Reporter, everything: Sequence[Task], graph: Graph, root: Path) -> None:
     """Report what the datasets and flows are (EL-6), and what their columns are made of (EL-11). `root`: the project's folder."""
     defined: set[str] = set()
     for task in everything:
-        if task.analyzed is None or task.flow is None:
+        if isinstance(task, UnanalyzedTask):
             continue
         if task.target not in defined:
             defined.add(task.target)
-            _emit_dataset(reporter, task.analyzed.dataset, task.kind, len(task.analyzed.flows), root)
+            _emit_dataset(reporter, task.analyzed.dataset, task.dataset_kind, len(task.analyzed.flows), root)
         _emit_flow(reporter, task.analyzed.dataset, task.flow, graph, root)
         if task.analyzed.dataset.sink is None:
             _emit_columns(reporter, task.analyzed.dataset, task.flow, graph)
@@ -49,18 +49,18 @@ def _rule(rule: Expectation) -> dict[str, str]:
 
 
 def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph, root: Path) -> None:
-    name, flow, kind = str(dataset.name), analyzed.flow, _flow_type(analyzed)
+    name, flow, kind = str(dataset.name), analyzed.declared, FlowType(analyzed.kind.event_name)
     inputs = [str(i) for i in graph.by_key[dataset.name.key].inputs]
     of_views = [{"dataset": str(view.name), **_rule(r)} for view in graph.views_read(dataset.name.key) for r in view.expectations]
     body = {
         "output_sink" if dataset.sink is not None else "output_dataset": name,
         "input_datasets": inputs or None,
         "flow_type": kind,
-        "is_streaming": analyzed.streaming,
+        "is_streaming": analyzed.kind.streams,
         "comment": flow.comment or dataset.comment or "",
         "spark_conf": shown_options({**dataset.spark_conf, **flow.spark_conf}),
         "language": flow.language,
-        "once": flow.once or (flow.changes is not None and flow.changes.once),
+        "once": flow.runs_once,
         "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in analyzed.schema.fields],
         "schema_json": analyzed.schema.json(),
         "source_code": source_code(flow.where, root),
@@ -72,7 +72,7 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, gra
 
 
 def _emit_columns(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph) -> None:
-    name, flow = str(dataset.name), analyzed.flow.name
+    name, flow = str(dataset.name), analyzed.name
     traced = [
         {"name": c.name, "inputs": [{"dataset": str(graph.by_key[i.dataset].name), "column": i.column} for i in c.inputs]}
         for c in analyzed.plan.columns(analyzed.schema.fieldNames())
@@ -92,34 +92,20 @@ def source_code(where: Location, root: Path) -> dict[str, Any]:
     return {"file": shown.as_posix(), "line": where.line, **cell}
 
 
-def _flow_type(flow: AnalyzedFlow) -> FlowType:
-    """The kind of a flow in the words of the event log (EL-6)."""
-    changes = flow.flow.changes
-    if changes is not None:
-        return FlowType.CHANGE if changes.snapshots is None else FlowType.SNAPSHOT_CHANGE
-    if flow.flow.replaces is not None:
-        return FlowType.REPLACE_USING if flow.flow.replaces.streams else FlowType.REPLACE_WHERE
-    if flow.complete:
-        return FlowType.COMPLETE
-    if flow.flow.update:
-        return FlowType.UPDATE
-    return FlowType.APPEND if flow.streaming or flow.flow.once else FlowType.MATERIALIZED_VIEW
-
-
-def emit_left_by_resets(reporter: Reporter, everything: Sequence[FlowTask], selection: Selection, datasets: Mapping[str, Dataset]) -> None:
+def emit_left_by_resets(reporter: Reporter, everything: Sequence[Task], selection: Selection, datasets: Mapping[str, Dataset]) -> None:
     """Warn of what was not reset, and of streaming tables that keep their rows and read a reset one from the start (decision 5)."""
     for key in sorted(selection.protected):
         name, text = str(datasets[key].name), f"it was not reset, because {RESET_ALLOWED} is false"
         reporter.notice(f"{datasets[key].where}: {name}: {text}", text=text, dataset=name)
     for task in everything:
         above = [str(datasets[i].name) for i in task.inputs if i in selection.reset]
-        if not above or task.kind not in (Kind.STREAMING_TABLE, Kind.SINK) or task.target in selection.reset:
+        if not above or task.dataset_kind not in (Kind.STREAMING_TABLE, Kind.SINK) or task.target in selection.reset:
             continue
         name = str(datasets[task.target].name)
         keeps, rebuild = "keeps its rows and reads", f"; to rebuild it too: lakelet run --full-refresh {name}"
         if not reset_allowed(datasets[task.target].table_properties):
             rebuild = f": {RESET_ALLOWED} is false, so that rows may come twice"
-        if task.kind is Kind.SINK:
+        if task.dataset_kind is Kind.SINK:
             keeps, rebuild = "is a sink: what was written stays, and its flow reads", ""
         text = f"{name} {keeps} {', '.join(above)} again from the start{rebuild}"
-        reporter.notice(text, text="upstream was reset", upstream=above, dataset=name, flow=task.key)
+        reporter.notice(text, text="upstream was reset", upstream=above, dataset=name, flow=task.name)

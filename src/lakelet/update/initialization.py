@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
+from lakelet.analysis.file_sources import told_moves
 from lakelet.base.failpoints import reached
 from lakelet.base.redaction import shown_options
 from lakelet.base.version import VERSION
-from lakelet.flows.context import FlowRun
-from lakelet.flows.moved_sources import told_moves
+from lakelet.flows.context import FlowTask
 from lakelet.flows.replays import finish_replay
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Strategy
@@ -26,17 +26,17 @@ from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
 from lakelet.update.recovery import Repaired, repair
 from lakelet.update.resets import with_resets
-from lakelet.update.tasks import FlowTask
+from lakelet.update.tasks import Task
 
 _PUBLISHING_MODE = "DEFAULT_PUBLISHING_MODE"
 """Databricks' word for pipelines whose code may name any catalog and schema, as it may here."""
 
 
-def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[FlowTask], *, attempt: int) -> None:
+def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[Task], *, attempt: int) -> None:
     """Leave the storage ready for the flows, and report all that is known before they run. `attempt`: see `Update`."""
-    runs = [FlowRun(opened.environment, w.analyzed, w.flow) for w in everything if w.analyzed and w.flow]
+    flows = [task for task in everything if isinstance(task, FlowTask)]
     last = opened.storage.reload().last_update
-    repaired = repair(opened.environment, opened.storage.registry(), runs)
+    repaired = repair(opened.environment, opened.storage.registry(), flows)
     recovered = opened.storage.recovered
     found = _register(opened, repaired)
     report_start(opened, progress, attempt=attempt)
@@ -45,14 +45,14 @@ def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence
     for dataset, text, level in activity_notices(found):
         opened.reporter.notice(text, dataset=dataset, level=level)
     if last is not None and not last.clean:
-        _finish_replays(opened, runs)
+        _finish_replays(opened, flows)
     if opened.selection.reset or opened.selection.checkpoints:  # before any event of a flow: a reset gives flows new ids
         progress.update_is(UpdateState.RESETTING)
         _reset(opened)
     report_plan(opened, progress, everything)
 
 
-def report_plan(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[FlowTask]) -> None:
+def report_plan(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[Task]) -> None:
     """Emit the definitions and the plan."""
     emit_definitions(opened.reporter, everything, opened.analysis.graph, opened.config.root)
     _report_notices_of_flows(opened, everything)
@@ -61,9 +61,9 @@ def report_plan(opened: OpenedPipeline, progress: UpdateProgress, everything: Se
     progress.update_is(UpdateState.RUNNING)
     for task in everything:
         if opened.selects(task):
-            progress.flow_is(task, FlowState.QUEUED, f"Flow '{task.key}' is QUEUED.")
+            progress.flow_is(task, FlowState.QUEUED, f"Flow '{task.name}' is QUEUED.")
         else:
-            progress.flow_is(task, FlowState.EXCLUDED, f"Flow '{task.key}' is EXCLUDED: it was not selected.")
+            progress.flow_is(task, FlowState.EXCLUDED, f"Flow '{task.name}' is EXCLUDED: it was not selected.")
             progress.decided(task, Decision(Strategy.EXCLUDED, "it was not selected"))
 
 
@@ -127,11 +127,11 @@ def report_unused_moves(opened: OpenedPipeline) -> None:
             )
 
 
-def _finish_replays(opened: OpenedPipeline, runs: Sequence[FlowRun]) -> None:
+def _finish_replays(opened: OpenedPipeline, flows: Sequence[FlowTask]) -> None:
     """Give datasets the rows that a replay has released for them, where it did not get to that."""
-    for run in {run.dataset.name.key: run for run in reversed(runs)}.values():
-        name = str(run.dataset.name)
-        if finish_replay(run):
+    for task in {task.target: task for task in reversed(flows)}.values():
+        name = str(task.dataset.name)
+        if finish_replay(task):
             opened.reporter.notice(f"{name}: the rows that a replay had released were added.", dataset=name, level=Level.INFO)
 
 
@@ -161,22 +161,22 @@ def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:
     }
 
 
-def _report_notices_of_flows(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> None:
+def _report_notices_of_flows(opened: OpenedPipeline, everything: Sequence[Task]) -> None:
     """Emit one warning per flow and line of its code, which names everything without effect there."""
     for task in everything:
         if not opened.selects(task):
             continue
         by_location: dict[str, list[str]] = {}
-        for notice in opened.environment.notices.of(task.key):
+        for notice in opened.analysis.notices.get(task.name, ()):
             by_location.setdefault(str(notice.where), []).append(notice.text)
         name = str(opened.environment.catalog.datasets[task.target].name)
         for where, texts in by_location.items():
             text = "; ".join(texts)
-            opened.reporter.notice(f"{where}: {text}", text=text, where=where, dataset=name, flow=task.key)
+            opened.reporter.notice(f"{where}: {text}", text=text, where=where, dataset=name, flow=task.name)
 
 
 def _reset(opened: OpenedPipeline) -> None:
     """Record the resets that were asked for."""
-    registry, analyzed = opened.storage.registry(), opened.analysis.datasets
+    registry, analyzed = opened.storage.registry(), opened.analysis.results
     opened.storage.save(with_resets(registry, opened.selection, root=opened.storage.root, analyzed=analyzed))
     reached("reset.recorded")

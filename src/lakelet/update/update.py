@@ -32,7 +32,7 @@ from lakelet.update.result import UpdateResult
 from lakelet.update.retries import Retries
 from lakelet.update.stopping import cancellation_cause
 from lakelet.update.table_checks import TableChecks
-from lakelet.update.tasks import FlowTask, flow_tasks
+from lakelet.update.tasks import Task, UnanalyzedTask, flow_tasks
 
 WORKERS = "4"
 """Flows that run at the same time, unless it is set."""
@@ -75,7 +75,7 @@ class Update:
         what was committed and registered until then stays.
         """
         started = self._clock()
-        everything = flow_tasks(self._opened.analysis)
+        everything = flow_tasks(self._opened.analysis, self._opened.environment)
         with self._opened.storage.lease(self._opened.id):
             try:
                 self._events.start()
@@ -113,10 +113,10 @@ class Update:
             needs_spark=needs_spark,
         )
 
-    def _flows(self, everything: Sequence[FlowTask]) -> UpdateState:
+    def _flows(self, everything: Sequence[Task]) -> UpdateState:
         """Run what is selected, once or round after round."""
         config, errors = self._opened.config, self._progress.errors
-        chosen = {w.key: w for w in everything if self._opened.selects(w)}
+        chosen = {task.name: task for task in everything if self._opened.selects(task)}
         rounds = Rounds({key: self._pace(task) for key, task in chosen.items()}) if config.continuous else None
         runner = FlowRunner(self._opened, self._progress, self._retries, rounds)
         inputs = _inputs(everything, chosen)
@@ -160,13 +160,13 @@ class Update:
         finally:
             environment.memory.queries.close(environment.spark)
 
-    def _pace(self, task: FlowTask) -> float:
+    def _pace(self, task: Task) -> float:
         """Seconds between two looks at what a flow reads, in a continuous update."""
-        if task.analyzed is None or task.flow is None:
+        if isinstance(task, UnanalyzedTask):
             return pace([self._opened.config.parameters], streaming=True, external=True)
-        dataset, flow = task.analyzed.dataset, task.flow.flow
+        dataset, flow = task.dataset, task.declared
         settings = (flow.spark_conf, dataset.spark_conf, dataset.table_properties, self._opened.config.parameters)
-        return pace(settings, streaming=task.flow.streaming, external=bool(self._opened.analysis.graph.by_key[task.target].external))
+        return pace(settings, streaming=task.flow.kind.streams, external=bool(self._opened.analysis.graph.by_key[task.target].external))
 
     def _stopping(self, stop: BaseException) -> None:
         """Report that the update is stopped, and cancel the jobs of running flows before waiting for them."""
@@ -177,7 +177,7 @@ class Update:
     def _cancel(self) -> None:
         self._opened.environment.spark.sparkContext.cancelAllJobs()
 
-    def _stopped(self, everything: Sequence[FlowTask]) -> None:
+    def _stopped(self, everything: Sequence[Task]) -> None:
         """The flows that did not get to their end."""
         for task in everything:
             if self._opened.selects(task) and not self._progress.flow_has_ended(task):
@@ -205,11 +205,11 @@ class Update:
         return state
 
 
-def _inputs(everything: Sequence[FlowTask], chosen: Mapping[str, FlowTask]) -> dict[str, list[str]]:
+def _inputs(everything: Sequence[Task], chosen: Mapping[str, Task]) -> dict[str, list[str]]:
     """By chosen flow: the flows into the datasets that it reads."""
     into: dict[str, list[str]] = {}
     for task in everything:
-        into.setdefault(task.target, []).append(task.key)
+        into.setdefault(task.target, []).append(task.name)
     return {key: [flow for i in task.inputs for flow in into[i]] for key, task in chosen.items()}
 
 
