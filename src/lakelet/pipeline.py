@@ -213,7 +213,7 @@ class Pipeline:
         for a dataset without a quarantine, or one whose rows are computed again as a whole.
         """
         from lakelet.storage.eventlog.writer import EventWriter
-        from lakelet.update.replaying import Replay
+        from lakelet.update.update import Replay
 
         Storage(self.config.storage).refuse_if_busy()
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)

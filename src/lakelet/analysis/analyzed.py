@@ -10,12 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lakelet.analysis import actions
 from lakelet.analysis.column_lineage import TracedPlan
-from lakelet.analysis.partitions import PartitionSource
-from lakelet.analysis.plan_facts import NO_STREAM, Placeholders, StreamPlan
+from lakelet.analysis.plan_facts import NO_STREAM, PartitionSource, Placeholders, StreamPlan
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
+from lakelet.config import properties
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.plan.graph import Graph
@@ -24,6 +23,18 @@ from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.root import StoredDataset
+
+STRICT = "lakelet.strictActions"
+"""Configuration key: `true` refuses actions inside functions."""
+
+
+def strict_actions(parameters: Mapping[str, str]) -> bool:
+    """Whether the configuration refuses actions. Raises PROPERTY_INVALID for a value that is neither true nor false."""
+    try:
+        return properties.switch(properties.look_up(parameters, STRICT) or "false")
+    except ValueError as problem:
+        raise LakeletError("PROPERTY_INVALID", f"{STRICT}: {problem}", todo="Correct the value in the pipeline's configuration.") from None
+
 
 OpenSource = Callable[[Flow, int, Any, Placeholders], DataFrame]
 """(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
@@ -59,12 +70,12 @@ class AnalysisInputs:
 
     def __post_init__(self) -> None:
         """Raises PROPERTY_INVALID for a wrong value of lakelet.strictActions, also where no function asks for rows."""
-        actions.strict(self.parameters)
+        strict_actions(self.parameters)
 
     @cached_property
     def strict(self) -> bool:
         """Whether a function that asks for rows is refused."""
-        return actions.strict(self.parameters)
+        return strict_actions(self.parameters)
 
     @cached_property
     def placeholders(self) -> Placeholders:

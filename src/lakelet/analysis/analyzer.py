@@ -19,15 +19,14 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lakelet.analysis import actions, checks, own_rows
+from lakelet.analysis import checks
 from lakelet.analysis.analyzed import Analysis, AnalysisInputs, AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
+from lakelet.analysis.failed_queries import Unusable, fails_alone, missing_later, refused, unchecked
 from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.flow_queries import AnalysisProgress, FlowQuery
 from lakelet.analysis.json_columns import assumed, with_remedy
-from lakelet.analysis.later_reads import missing_later
-from lakelet.analysis.placeholders import PlaceholderReader
+from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, circle
 from lakelet.analysis.sink_paths import sink_path
-from lakelet.analysis.unchecked import Unusable, fails_alone, refused, unchecked
 from lakelet.autoloader import register
 from lakelet.autoloader.metadata import dry_stream
 from lakelet.autoloader.spec import SourceSpec
@@ -224,7 +223,7 @@ class AnalysisPass:
         stack = self.progress.stack
         keys = [d.name.key for d in stack]
         if dataset.name.key in keys:
-            self.progress.found.errors.append(own_rows.circle(*stack[keys.index(dataset.name.key) :]))
+            self.progress.found.errors.append(circle(*stack[keys.index(dataset.name.key) :]))
             raise Unusable
         # A view is entered here; a stored dataset by `_analyzed`, which keeps its result.
         if dataset.kind is Kind.VIEW:
@@ -273,7 +272,7 @@ class AnalysisPass:
         flow = self._flow_of_view(dataset)
         conf = {**dataset.spark_conf, **flow.spark_conf}
         with reading(reader), self.progress.configured_session(self.inputs.spark, conf, flow), self.without_cycle(dataset):
-            with suppress(actions.RowsRequested):
+            with suppress(RowsRequested):
                 reader.query_of_view(dataset)
                 return
             reader.restart()

@@ -17,13 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from lakelet.analysis import actions, checks, own_rows
+from lakelet.analysis import checks
 from lakelet.analysis.analyzed import AnalysisInputs, AnalyzedDataset, AnalyzedFlow, BatchPlan, Findings, UnanalyzedDataset
+from lakelet.analysis.checks import check_replacement, part_of
 from lakelet.analysis.json_columns import check_json_columns, fields_missing, with_remedy
-from lakelet.analysis.partitions import partition_source
-from lakelet.analysis.placeholders import PlaceholderReader
-from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan, never_skippable, plan_text, stream_plan, traced_plan
-from lakelet.analysis.replacing_checks import check_replacement, part_of
+from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, refuse_own_rows
+from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan, never_skippable, partition_source, plan_text, stream_plan, traced_plan
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.autoloader.loading import struct_of
 from lakelet.base.errors import LakeletError
@@ -128,7 +127,7 @@ class FlowQuery:
                     reader.restart()
                     frame, changes = self._called()
             if reader.own_is_read:
-                own_rows.refuse_own_rows(frame, dataset)
+                refuse_own_rows(frame, dataset)
             transforms = tuple(dict.fromkeys(map(str, applied)))
             found.notice(flow, *reader.notices)
             self.progress.columns[flow.name] = frame.schema
@@ -178,7 +177,7 @@ class FlowQuery:
     def _called(self) -> tuple[DataFrame, ChangeSpec | None]:
         """Call the flow's function (`_rows`); a second time, on stored rows, if it asks for rows (decision 0019)."""
         found = None
-        with suppress(actions.RowsRequested):
+        with suppress(RowsRequested):
             found = self._rows()
         if found is not None and not self.reader.needs_rows:
             return found

@@ -1,4 +1,8 @@
-"""Reads of a dataset's function during analysis: placeholders with the right columns and no rows, unless it asks for rows."""
+"""Reads of a dataset's function during analysis: placeholders with the right columns and no rows, unless it asks for rows.
+
+In: what the function reads by name, path or option. Out: DataFrames, and notes of what was read. A function that asks for rows is called
+again on stored ones; a write is refused: a function is called several times per update, also when nothing may be written.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,20 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lakelet.analysis import actions, own_rows, stream_sources
-from lakelet.analysis.analyzed import AnalysisInputs, AnalyzedDataset, Findings
+from lakelet.analysis import checks
+from lakelet.analysis.analyzed import STRICT, AnalysisInputs, AnalyzedDataset, Findings
 from lakelet.autoloader.json_columns.columns import JsonColumn
-from lakelet.base.errors import Location
+from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
+from lakelet.base.user_code import ControlSignal
 from lakelet.cdc import change_feed
 from lakelet.config.named_tables import files_fingerprint
+from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.plan.kinds import COMPLETE
+from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.names.file_states import STATES
 from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.named_tables import named
@@ -73,14 +80,14 @@ class PlaceholderReader(QueryReader):
             return True  # a function that gives snapshots may look for them
         if self.given.strict:
             self.on_look()
-            raise actions.refused(action, where)
+            raise action_refused(action, where)
         if action == "show":
             self.notices.append(Notice(_SHOWN.format(name=self.flow.target.name), where))
             return False
         self.on_look()
         if not self.needs_rows and not frame.isStreaming and self.given.placeholders.is_placeholder(frame):
             self.needs_rows = True
-            raise actions.RowsRequested
+            raise RowsRequested
         self.notices.append(Notice(_ACTION.format(action=action), where))
         return True
 
@@ -100,11 +107,11 @@ class PlaceholderReader(QueryReader):
             return super().open(dataset, streaming=streaming, jreader=jreader, options=options)
         found = self.given.open_rows(dataset, jreader)
         if found is None:
-            raise own_rows.not_yet_there(dataset)
+            raise not_yet_there(dataset)
         self.own_is_read = True
         if not self.needs_rows:
             found = self.given.placeholders.frame(dataset.name.key, found.schema, streaming=False)
-        return own_rows.marked(found).alias(dataset.name.name)
+        return marked_as_own(found).alias(dataset.name.name)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         schema = self.resolver.usable(dataset).schema
@@ -130,7 +137,7 @@ class PlaceholderReader(QueryReader):
         own = self.flow.changes is not None and not self._scopes
         where = self.flow.where if own else caller_location()
         flows = self.catalog.flows[dataset.name.key]
-        text = stream_sources.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
+        text = checks.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
         if found.kind is Kind.MATERIALIZED_VIEW or any(f.changes is not None for f in flows):
             self.catalog.reads.streamed.add(dataset.name.key)
         if text:
@@ -171,3 +178,57 @@ class PlaceholderReader(QueryReader):
     def resolving(self, dataset: Dataset) -> Iterator[None]:
         with self.resolver.without_cycle(dataset):
             yield
+
+
+# --- functions that ask for rows (DS-18, decision 19) -----------------------------------------------------------------------------
+
+
+class RowsRequested(ControlSignal):
+    """A function under analysis asks for rows of tables that have placeholders. No Exception, so that functions do not catch it."""
+
+
+def action_refused(action: str, where: Location) -> LakeletError:
+    """The error of an action where they are not wanted."""
+    return LakeletError(
+        "ACTION_IN_FUNCTION",
+        f"{action}() runs a query inside a dataset's function, and {STRICT} is true",
+        where=where,
+        why="the function is called several times per update, and should only describe a query",
+        todo="Write it as a part of the query: a join, an aggregate, a window. Actions at the top level of a file are fine.",
+    )
+
+
+# --- functions that look at the rows which the last update left of their own table (LG-32) ----------------------------------------
+#
+# They may read its schema and its rows: `.schema(spark.table("orders").schema)`, the highest key so far. The rows may not be part of what
+# the function returns: a dataset cannot be computed from itself.
+
+_MARK = "lakelet_own_rows"
+
+
+def marked_as_own(frame: DataFrame) -> DataFrame:
+    """The rows of the own table, so that a query that reads them can be told."""
+    return frame.alias(_MARK)
+
+
+def refuse_own_rows(frame: DataFrame, dataset: Dataset) -> None:
+    """Raise CYCLE for a query that reads the rows of its own table."""
+    if f"SubqueryAlias {_MARK}" in str(analyzed(frame).treeString()):
+        raise circle(dataset)
+
+
+def not_yet_there(dataset: Dataset) -> MissingTable:
+    """The error for a function that looks at its own table before the first update; the function may catch it as Spark's."""
+    found = circle(dataset)
+    return MissingTable(str(dataset.name), found.what, where=found.where, todo=found.todo or "", kind=found.code)
+
+
+def circle(*datasets: Dataset) -> LakeletError:
+    """The error for datasets each of which reads the next, the last one the first."""
+    names = [str(dataset.name) for dataset in (*datasets, datasets[0])]
+    return LakeletError(
+        "CYCLE",
+        "datasets read each other in a circle: " + " → ".join(names),
+        where=datasets[0].where,
+        todo="Break the circle: one of them must not read the next.",
+    )

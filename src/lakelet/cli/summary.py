@@ -15,7 +15,7 @@ from lakelet.base.text import aligned, counted, cut, listed, seconds_text, short
 from lakelet.cli.lines import Line
 from lakelet.cli.tally import DatasetTally, Tally
 from lakelet.language.model import Action
-from lakelet.plan.layers import LAYERS
+from lakelet.plan.graph import LAYERS
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
 from lakelet.storage.rule_counts import RuleCount
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.plan.layers import layers
+from lakelet.plan.graph import layers
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import WORST_FIRST, EventType, FlowState, Level, UpdateState
 from lakelet.storage.rule_counts import RuleCount, summed

@@ -5,10 +5,9 @@ A flow that meets new columns is built again and goes on with the same checkpoin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from pyspark.errors import AnalysisException
@@ -16,36 +15,32 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lakelet.autoloader.discovery.versions import is_change
 from lakelet.autoloader.rounds import QueryRounds
+from lakelet.autoloader.state.offsets import is_offset
+from lakelet.autoloader.types.growth import texts_of
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
-from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout, layout
-from lakelet.flows.attempts import changed_files, file_reads, interruption
-from lakelet.flows.context import FlowTask, RunReader, run_reader
-from lakelet.flows.counted import sorted_in_parts
+from lakelet.flows.checkpoints import Checkpoint, discard_half_written, read_checkpoint
+from lakelet.flows.context import FileReads, FlowTask, RunReader, run_reader
+from lakelet.flows.environment import may_stay, new_rounds
+from lakelet.flows.failures import mode_of, stream_failure
 from lakelet.flows.json_growth import begin, emit_json_changes, fields_unknown
-from lakelet.flows.kept_queries import may_stay, new_rounds
-from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
-from lakelet.flows.metrics import Totals, emit_change, emit_warnings
+from lakelet.flows.metrics import Totals, emit_change, emit_stream_progress, emit_warnings, sorted_in_parts
 from lakelet.flows.micro_batches import MicroBatches
-from lakelet.flows.positions import Checkpoint, discard_half_written, read_checkpoint
-from lakelet.flows.quarantine import quarantine_of, with_source_file
-from lakelet.flows.remedies import mode_of, stream_failure
-from lakelet.flows.source_cleanup import clean_sources
-from lakelet.flows.spark_file_sources import follow_file_sources
-from lakelet.flows.stream_progress import emit_stream_progress
+from lakelet.flows.source_upkeep import check_sources, clean_sources, follow_file_sources
+from lakelet.flows.target_table import finish, has_batch, quarantine_of, with_source_file
 from lakelet.jvm.streams import end_listening, release
 from lakelet.language.registry import reading
-from lakelet.spark.errors.conditions import conditions
+from lakelet.spark.errors.conditions import conditions, java_class
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import with_hidden_results
 from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
-from lakelet.storage.delta import tables
-from lakelet.storage.delta.locks import lock_of
 
 _MAX_RESTARTS = 10
 _MAX_INTERRUPTIONS = 5
@@ -242,31 +237,58 @@ def _recovered(task: FlowTask, batches: Running, failure: BaseException) -> bool
     return changed or any(condition.startswith(_SCHEMA_CHANGED) for condition in conditions(failure))
 
 
-def finish(task: FlowTask, totals: Totals, shape: Layout | None = None, ran: StructType | None = None) -> None:
-    """Make the table if no batch did, remember its columns, and warn about what did not fit.
+_STEADY_TRIES = 2  # starts that wait for the files of a batch to stop changing
 
-    `shape`: of a change table. `ran`: the columns of the query that ran, where analysis may have known others.
+
+def file_reads(task: FlowTask, spark: SparkSession, state: Checkpoint, rounds: str = "") -> FileReads:
+    """How a streaming query that begins reads its file sources. `state`: of the checkpoint; `rounds`: see `ReaderSpec`.
+
+    Raises STREAM_SOURCES_CHANGED.
     """
-    environment, path = task.environment, task.path()
-    wanted = task.table_spec(task.analyzed.schema if ran is None else ran)
-    quarantine = quarantine_of(task)
-    if quarantine is not None:
-        quarantine.create(wanted, environment.spark)
-    if shape is not None:
-        writing.create_if_absent(
-            environment.spark, ChangeTable(path, task.change_specs, wanted, task.is_streamed(), task.dataset.computed), shape
-        )
-    elif tables.create_if_absent(environment.spark, path, wanted, user_metadata={}):
-        emit_mapping(task, wanted.schema)
-    with lock_of(path).alone():  # another flow may be adding columns
-        found = tables.stored_schema(environment.spark, path)
-        columns, stored = found.json(), task.stored()
-        if shape is not None:
-            emit_first_odd_names(task, found)
-        if stored.columns != columns or task.dataset.name.key not in environment.storage.registry().datasets:
-            environment.storage.remember(replace(stored, columns=columns))
-    environment.memory.widened |= found.simpleString() != task.analyzed.schema.simpleString()
-    emit_warnings(environment.reporter, totals, dataset=str(task.dataset.name), flow=task.name)
+    if not task.flow.sources:
+        return FileReads(rounds=rounds)
+    check_sources(task)
+    batch, failures = task.environment.memory.unsteady.get(task.name, (-1, 0))
+    changing = batch == state.planned and failures >= _STEADY_TRIES
+    return FileReads(_committed_offsets(task, spark, state), changing, rounds)
 
 
-__all__ = ["drained", "finish", "opened", "run_append"]
+def changed_files(task: FlowTask, failure: BaseException, state: Checkpoint) -> bool:
+    """Whether a query failed because its files changed while they were read, and is to be started again."""
+    found = next((text for text in texts_of(failure) if is_change(text)), None)
+    if found is None:
+        return False
+    batch, failures = task.environment.memory.unsteady.get(task.name, (-1, 0))
+    failures = failures + 1 if batch == state.planned else 1
+    task.environment.memory.unsteady[task.name] = state.planned, failures
+    if failures == _STEADY_TRIES:
+        text = "its files keep changing while they are read: they are read as they are; what is added to them later is not, unless "
+        text += "cloudFiles.allowOverwrites is true"
+        dataset = str(task.dataset.name)
+        task.environment.reporter.notice(f"Flow '{task.name}': {text}.", text=text, dataset=dataset, flow=task.name)
+    return failures <= _STEADY_TRIES
+
+
+def interruption(failure: BaseException, *, in_batch: bool) -> str | None:
+    """What ended a query through no fault of its flow; None if the flow itself failed. A query that is started again goes on from there.
+
+    `in_batch`: the failure was raised while a micro-batch was written, where a Python process that ended ran user code.
+    """
+    if sentences.SLOW_WORKER.is_in(str(failure)):
+        return "a Python process did not connect to Spark in time"
+    if in_batch:
+        return None
+    if "CONCURRENT_STREAM_LOG_UPDATE" in conditions(failure):
+        return "another process, which does not own the storage any more, was still writing its checkpoint"
+    return "the Python process that plans its batches ended" if java_class(failure) == "java.io.EOFException" else None
+
+
+def _committed_offsets(task: FlowTask, spark: SparkSession, state: Checkpoint) -> Mapping[int, str]:
+    """The offsets of the file sources, by their numbers, in the newest planned batch, if the table has it."""
+    files = task.flow.stream.files
+    if not state.unfinished or len(files) != len(state.offsets) or not has_batch(task, spark, state.planned):
+        return {}
+    return {n: offset for n, offset in zip(files, state.offsets, strict=True) if n is not None and offset is not None and is_offset(offset)}
+
+
+__all__ = ["changed_files", "drained", "file_reads", "interruption", "opened", "run_append"]

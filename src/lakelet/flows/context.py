@@ -24,7 +24,6 @@ from lakelet.config import delta_properties
 from lakelet.config.properties import TOMBSTONES, look_up
 from lakelet.files.paths import AnyPath
 from lakelet.flows.environment import Environment
-from lakelet.flows.metrics import event_id
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.plan.decisions import Strategy
@@ -42,6 +41,11 @@ from lakelet.storage.root import StoredDataset
 
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def event_id(*parts: object) -> str:
+    """The id of the event about just this."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "|".join(str(p) for p in parts)))
 
 
 @dataclass(frozen=True)

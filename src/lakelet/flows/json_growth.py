@@ -11,10 +11,10 @@ from lakelet.autoloader.json_columns.columns import changes_since
 from lakelet.autoloader.spec import SchemaChange
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import names_in, remove_tree
-from lakelet.flows.attempts import has_batch
+from lakelet.flows.checkpoints import Checkpoint
 from lakelet.flows.context import FlowTask, RunReader
 from lakelet.flows.metrics import emit_change
-from lakelet.flows.positions import Checkpoint
+from lakelet.flows.target_table import has_batch
 from lakelet.storage.eventlog.reporter import Reporter
 
 

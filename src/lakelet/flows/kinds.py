@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lakelet.flows.append import run_append
-from lakelet.flows.complete import decide_view, run_view
 from lakelet.flows.context import FlowTask
-from lakelet.flows.once import decide_once, run_once
-from lakelet.flows.once_streams import decide_once_stream, run_once_stream
-from lakelet.flows.replaced_part import decide_part, run_part
+from lakelet.flows.once import decide_once, decide_once_stream, run_once, run_once_stream
+from lakelet.flows.replacing import decide_part, run_part
 from lakelet.flows.sinks import decide_sink_once, run_sink, run_sink_once
 from lakelet.flows.snapshots import decide_snapshots, run_batches
 from lakelet.flows.stream_decisions import decide_stream
+from lakelet.flows.views import decide_view, run_view
 from lakelet.plan import kinds
 from lakelet.plan.decisions import Decision
 from lakelet.plan.kinds import FlowKind

@@ -21,12 +21,11 @@ from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout, layout
-from lakelet.flows.context import FlowTask, RunReader
-from lakelet.flows.counted import batch_metrics
+from lakelet.flows.context import FlowTask, RunReader, event_id
 from lakelet.flows.json_growth import check_grown, growing
-from lakelet.flows.mapping_notice import emit_mapping
-from lakelet.flows.metrics import Totals, emit_batch, event_id
-from lakelet.flows.replaced_keys import arrived
+from lakelet.flows.metrics import Totals, batch_metrics, emit_batch
+from lakelet.flows.replacing import arrived
+from lakelet.flows.target_table import emit_mapping
 from lakelet.jvm.streams import observed_metrics, total_of
 from lakelet.language.model import Expectation
 from lakelet.plan.kinds import APPEND, CHANGE, CHANGE_STREAM_ONCE, COMPLETE, REPLACE_KEYS, FlowKind

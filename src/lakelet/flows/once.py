@@ -14,13 +14,12 @@ from pyspark.sql import Observation
 
 from lakelet.base.failpoints import reached
 from lakelet.flows import append
-from lakelet.flows.context import FlowTask
-from lakelet.flows.counted import counted_query, query_metrics
+from lakelet.flows.checkpoints import has_run, read_checkpoint, read_marker, write_marker
+from lakelet.flows.context import FlowTask, event_id
 from lakelet.flows.failures import failures_of
-from lakelet.flows.mapping_notice import emit_mapping
-from lakelet.flows.metrics import Totals, emit_batch, event_id
-from lakelet.flows.once_markers import has_run, write_marker
-from lakelet.flows.quarantine import quarantine_of
+from lakelet.flows.metrics import Totals, counted_query, emit_batch, query_metrics
+from lakelet.flows.source_upkeep import clean_sources
+from lakelet.flows.target_table import emit_mapping, finish, has_batch, quarantine_of
 from lakelet.plan.decisions import Decision, Strategy
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.session_clones import flow_session
@@ -47,7 +46,7 @@ def run_once(task: FlowTask) -> Totals:
         with flow_session(environment.spark, task.conf) as spark, failures_of(task):
             _append(task, spark, txn, totals)
     reached("flow.drained")
-    append.finish(task, totals)
+    finish(task, totals)
     write_marker(environment.storage, task.declared, done=True)
     reached("flow.finished")
     return totals
@@ -75,3 +74,39 @@ def _append(task: FlowTask, spark: Any, txn: Txn, totals: Totals) -> None:
         emit_mapping(task, spec.schema)
     totals.add(written.metrics)
     emit_batch(task.environment.reporter, written.metrics)
+
+
+_ONE_BATCH = "one_batch"  # in the marker file: the flow was started in this way, and its first batch is all of it
+
+
+def decide_once_stream(task: FlowTask) -> Decision:
+    """Whether the flow has something to do: until it has run."""
+    return DONE if has_run(task.environment.storage, task.declared) else NOT_YET
+
+
+def run_once_stream(task: FlowTask) -> Totals:
+    """Process everything that is there, one time. Raises LakeletError."""
+    storage, flow = task.environment.storage, task.declared
+    first = read_checkpoint(task.checkpoint()).planned < 0
+    if first and not task.flow.stream.watermark:
+        write_marker(storage, flow, done=False, **{_ONE_BATCH: True})
+        reached("started")
+    one_batch = bool(read_marker(storage, flow).get(_ONE_BATCH))  # not in the storage of a Lakelet that made several batches
+    totals = _run(task, first=first) if one_batch else append.run_append(task)
+    write_marker(storage, flow, done=True)
+    return totals
+
+
+def _run(task: FlowTask, *, first: bool) -> Totals:
+    """Process everything that is there, unless a batch was committed before; a failed batch is repeated, with what came since."""
+    state = read_checkpoint(task.checkpoint())
+    if state.completed < 0:
+        with flow_session(task.environment.spark, task.conf) as spark:
+            committed = state.unfinished and has_batch(task, spark, state.planned)
+        return append.run_append(task, one_batch=first or committed)
+    with flow_session(task.environment.spark, task.conf) as spark:
+        _, _, shape = append.opened(task, spark, state)
+    totals = Totals()
+    finish(task, totals, shape)
+    clean_sources(task)
+    return totals

@@ -19,8 +19,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
 from lakelet.files.paths import AnyPath
-from lakelet.flows.context import FlowTask
-from lakelet.flows.metrics import emit_batch, event_id
+from lakelet.flows.context import FlowTask, event_id
+from lakelet.flows.metrics import emit_batch
 from lakelet.jvm.errors import Py4JJavaError
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import Expectation, Kind

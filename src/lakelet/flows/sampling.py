@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.replacing_checks import part_of
+from lakelet.analysis.checks import part_of
 from lakelet.autoloader.batch import read_files
 from lakelet.autoloader.json_columns.columns import JsonCall, JsonColumn
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec

@@ -8,10 +8,12 @@ number 0.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +25,19 @@ from pyspark.sql import functions as F
 from lakelet.analysis.sink_paths import located_folder
 from lakelet.autoloader.rounds import QueryRounds
 from lakelet.base import sentences
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
-from lakelet.files.paths import AnyPath, any_path
-from lakelet.flows import append, once, sent_files
-from lakelet.flows.attempts import file_reads
-from lakelet.flows.context import FileReads, FlowTask, RunReader
+from lakelet.files.durable import sync_folder, write_atomically
+from lakelet.files.paths import AnyPath, any_path, moved, names_in, remove_tree
+from lakelet.flows import append, once
+from lakelet.flows.append import file_reads
+from lakelet.flows.checkpoints import discard_half_written, has_run, read_checkpoint, read_marker, write_marker
+from lakelet.flows.context import FileReads, FlowTask, RunReader, event_id
 from lakelet.flows.handlers import handled
 from lakelet.flows.json_growth import begin, growing
-from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
+from lakelet.flows.metrics import Totals, emit_batch, emit_warnings
 from lakelet.flows.micro_batches import seen_of_sources
-from lakelet.flows.once_markers import has_run, read_marker, write_marker
-from lakelet.flows.positions import discard_half_written, read_checkpoint
-from lakelet.flows.source_cleanup import clean_sources
-from lakelet.flows.spark_file_sources import follow_file_sources
+from lakelet.flows.source_upkeep import clean_sources, follow_file_sources
 from lakelet.jvm.frames import save
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import Dataset, Sink
@@ -242,8 +243,8 @@ def _send_files(task: FlowTask, sink: Sink, batch: DataFrame, number: int, app_i
         return _counted(batch, lambda rows: _save(rows, sink.format, sink.options, folder))
 
     sender = f"{task.environment.storage.root}\n{task.dataset.name}\n{task.name}"
-    outbox = sent_files.Outbox(any_path(located_folder(task.dataset, sink)), task.checkpoint() / "sent.json", sender)
-    rows = sent_files.send(outbox, number, write, id=app_id)
+    outbox = Outbox(any_path(located_folder(task.dataset, sink)), task.checkpoint() / "sent.json", sender)
+    rows = send(outbox, number, write, id=app_id)
     reached("batch.committed")
     return rows
 
@@ -307,3 +308,74 @@ def run_sink_once(task: FlowTask) -> None:
     reached("flow.drained")
     write_marker(storage, flow, id=id, done=True)
     reached("flow.finished")
+
+
+FORMAT = 1
+"""Version of the note."""
+
+Write = Callable[[AnyPath], int | None]
+"""Function that writes the batch into a folder that does not exist yet and returns the number of rows, None if unknown."""
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Target folder of a flow. `note`: file in the flow's checkpoint; `sender`: text that no other flow into the folder has."""
+
+    folder: AnyPath
+    note: AnyPath
+    sender: str
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Files of the last committed batch, in the order in which they are moved. `id`: that of the batch's query."""
+
+    id: str
+    batch: int
+    staging: str
+    files: tuple[str, ...]
+    rows: int | None
+
+
+def send(outbox: Outbox, batch: int, write: Write, *, id: str) -> int | None:
+    """Put a batch into the folder unless it is there; return the number of its rows, None if it was there or they were not counted."""
+    note = _read(outbox.note)
+    if note is None or (note.id, note.batch) != (id, batch):
+        note = _commit(outbox, batch, write, id)
+    staging = outbox.folder / note.staging
+    if not names_in(staging):
+        remove_tree(staging)  # the process died when its files were removed and the folder was not
+        return None
+    for name in note.files:
+        moved(staging / name, outbox.folder / name)
+        reached("sink.file_moved")
+    if isinstance(outbox.folder, Path):
+        sync_folder(outbox.folder)
+    remove_tree(staging)
+    return note.rows
+
+
+def _commit(outbox: Outbox, batch: int, write: Write, id: str) -> _Note:
+    """Write the batch to the staging folder, then the note about it. A batch without rows has no files."""
+    name = f"_lakelet-{hashlib.sha256(outbox.sender.encode()).hexdigest()[:16]}"
+    staging = outbox.folder / name
+    remove_tree(staging)
+    rows = write(staging)
+    reached("sink.staged")
+    visible = [file for file in names_in(staging) if not file.startswith(".")]
+    files = sorted(visible, key=lambda file: (file.startswith("_"), file)) if rows != 0 else []  # _SUCCESS comes last
+    note = _Note(id, batch, name, tuple(files), rows)
+    write_atomically(outbox.note, json.dumps({"format": FORMAT, **asdict(note)}))
+    reached("sink.noted")
+    return note
+
+
+def _read(file: AnyPath) -> _Note | None:
+    """Return the note of the last committed batch; None before the first. Raises FORMAT_UNKNOWN."""
+    try:
+        facts = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    if facts["format"] != FORMAT:
+        raise unknown_format(file, facts["format"], FORMAT)
+    return _Note(facts["id"], facts["batch"], facts["staging"], tuple(facts["files"]), facts["rows"])

@@ -25,12 +25,11 @@ from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
 from lakelet.cdc.computed import given
 from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.flows import once
-from lakelet.flows.context import FlowTask, RunReader, run_reader
-from lakelet.flows.counted import query_metrics
+from lakelet.flows.checkpoints import has_run, read_marker, write_marker
+from lakelet.flows.context import FlowTask, RunReader, event_id, run_reader
 from lakelet.flows.failures import failures_of
-from lakelet.flows.mapping_notice import emit_first_odd_names
-from lakelet.flows.metrics import Totals, emit_batch, event_id
-from lakelet.flows.once_markers import has_run, read_marker, write_marker
+from lakelet.flows.metrics import Totals, emit_batch, query_metrics
+from lakelet.flows.target_table import emit_first_odd_names
 from lakelet.language.model import ChangeSpec
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, Strategy

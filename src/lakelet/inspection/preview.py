@@ -168,7 +168,7 @@ def _part(task: FlowTask, rows: int, *, rules: bool) -> _Part:
     from pyspark.errors.exceptions.base import PySparkException
     from pyspark.sql import Observation
 
-    from lakelet.analysis.replacing_checks import part_of
+    from lakelet.analysis.checks import part_of
     from lakelet.flows.sampling import SAMPLE_FILES, sampled
     from lakelet.inspection.json_values import json_rows
     from lakelet.inspection.spark_queries import collected

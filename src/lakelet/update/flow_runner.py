@@ -7,26 +7,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from pyspark.errors.exceptions.base import PySparkException
-
 from lakelet.base.errors import LakeletError
-from lakelet.cdc import guarding
 from lakelet.flows.kinds import bring_up_to_date, decide
-from lakelet.flows.source_cleanup import clean_sources
+from lakelet.flows.source_upkeep import clean_sources
 from lakelet.flows.stream_decisions import note_decision
-from lakelet.flows.target_kind import check_role
-from lakelet.jvm.errors import Py4JJavaError
+from lakelet.flows.target_table import check_role, refresh_description
 from lakelet.plan.decisions import Strategy
 from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.tables import TableLog, stored_schema
 from lakelet.storage.eventlog.states import FlowState, Level
-from lakelet.update.continuous import Rounds
-from lakelet.update.executor import RetryAfter
-from lakelet.update.initial_events import emit_definitions
+from lakelet.update.executor import RetryAfter, Rounds
+from lakelet.update.initialization import emit_definitions
 from lakelet.update.opened import OpenedPipeline
-from lakelet.update.planning_events import backlog
-from lakelet.update.progress import UpdateProgress
+from lakelet.update.progress import UpdateProgress, backlog
 from lakelet.update.retries import Retries
 from lakelet.update.tasks import FlowTask, Task, UnanalyzedTask
 
@@ -154,24 +147,3 @@ def _unexpected(problem: BaseException, task: Task) -> LakeletError:
 
 
 # --- descriptions of tables ---------------------------------------------------------------------------------------------------------------
-
-
-def refresh_description(task: FlowTask) -> None:
-    """Give the table of a flow comment, properties, clustering and NOT NULL as declared, unless the registry has them (TP-1 ff).
-
-    Raises NOT_NULL_VIOLATED, SCHEMA_INCOMPATIBLE for other partition columns, and FLOW_FAILED for what Delta refuses.
-    """
-    environment = task.environment
-    known = environment.storage.registry().datasets.get(task.dataset.name.key)
-    wanted = task.description()
-    if task.dataset.sink is not None or known is None or known.described == wanted:
-        return
-    spec, path = column_mapping.without_automatic(task.dataset, task.table_spec(task.analyzed.schema)), task.path()
-    change = guarding.redescribe if task.flow.kind.changes else tables.redescribe
-    try:
-        described = change(environment.spark, path, spec)
-    except (LakeletError, schemas.Incompatible, PySparkException, Py4JJavaError) as problem:
-        what = "its table could not be described as declared"
-        raise run_failure(problem, dataset=str(task.dataset.name), where=task.dataset.where, what=what) from None
-    if described:
-        environment.storage.remember(replace(task.stored(), described=wanted))

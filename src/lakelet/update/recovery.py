@@ -17,10 +17,10 @@ from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import completed
 from lakelet.cdc.writing import catch_up
 from lakelet.files.paths import AnyPath
-from lakelet.flows.context import FlowTask
+from lakelet.flows.context import FlowTask, event_id
 from lakelet.flows.environment import Environment
 from lakelet.flows.json_growth import report_json_changes
-from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
+from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings
 from lakelet.language.model import Kind
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics

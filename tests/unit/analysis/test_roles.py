@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
-from lakelet.flows.target_kind import remade
+from lakelet.flows.target_table import remade
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.plan.kinds import APPEND, CHANGE
 from lakelet.storage.root import StoredDataset

@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
-from lakelet.flows.remedies import stream_failure
+from lakelet.flows.failures import stream_failure
 from lakelet.plan.kinds import APPEND, COMPLETE
 from lakelet.storage.root import Registry, Storage, StoredDataset
 

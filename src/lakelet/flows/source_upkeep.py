@@ -16,8 +16,10 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
-from lakelet.analysis.file_sources import folder_of, moved_or_other, told_moves
+from lakelet.analysis.file_sources import folder_of, moved_or_other, reads_of, told_moves
+from lakelet.autoloader.spec import SourceSpec
 from lakelet.autoloader.state.followed import found_at, kept_roots
+from lakelet.autoloader.state.reads import note, noted
 from lakelet.autoloader.state.same_names import SameNames
 from lakelet.base.errors import unknown_format
 from lakelet.base.failpoints import reached
@@ -25,11 +27,13 @@ from lakelet.files.durable import write_atomically
 from lakelet.files.moves import Folder, Move, is_below, replaced
 from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
+from lakelet.flows.checkpoints import read_checkpoint
 from lakelet.flows.context import FlowTask
-from lakelet.flows.file_sources import report_move
+from lakelet.flows.failures import other_sources
 from lakelet.jvm.frames import analyzed
 from lakelet.jvm.hadoop import uri_path
 from lakelet.jvm.scala import items, value_of
+from lakelet.storage.eventlog.states import EventType, Level
 
 FORMAT = 1
 """Version of both files."""
@@ -183,4 +187,69 @@ def _moved(entry: _Entry, move: Move, uri: Encode) -> str:
     return entry.line if path == entry.path else json.dumps({**json.loads(entry.line), "path": uri(path)}, separators=(",", ":"))
 
 
-__all__ = ["follow_file_sources"]
+def check_sources(task: FlowTask) -> None:
+    """Note what each file source of a flow reads, and which of its files were moved.
+
+    Raises STREAM_SOURCES_CHANGED where one reads what another one has read so far, and SOURCE_MOVED where it reads another folder with
+    files of the same names. A source that reads something else altogether goes on: its files are new ones.
+    """
+    environment, flow = task.environment, task.declared
+    specs = task.flow.sources
+    states = [str(environment.storage.source_state(flow.target, task.name, number)) for number in range(len(specs))]
+    known = [noted(state) for state in states]
+    others = {reads.what: reads for reads in known if reads is not None}
+    for spec, before in zip(specs, known, strict=True):
+        now = reads_of(spec, environment.storage)
+        if before is not None and now.what != before.what and now.what in others:
+            raise other_sources(task, f"the source that reads {now.path} stands where {before.path} was read; rows would come twice")
+    for number, (state, spec, before) in enumerate(zip(states, specs, known, strict=True)):
+        found = environment.sources.followed(flow, number, spec)
+        if found.now != before:
+            note(state, found.now)
+        if found.moved is not None and before is not None and found.now.moves != before.moves:
+            report_move(task, *found.moved)
+
+
+def report_move(task: FlowTask, old: str, new: str) -> None:
+    """Emit a notice about files that a flow knows and that lie elsewhere now."""
+    task.environment.sources.moves.add((old, new))
+    text = f"the files that it has read in {old} lie in {new} now; they are not read again"
+    task.environment.reporter.notice(
+        f"Flow '{task.name}': {text}.", text=text, dataset=str(task.dataset.name), flow=task.name, level=Level.INFO
+    )
+
+
+def clean_sources(task: FlowTask) -> None:
+    """Let every file source of a drained flow move or delete what it has read long enough ago."""
+    sources, stream = task.flow.sources, task.flow.stream
+    if not sources:
+        return
+    checkpoint = read_checkpoint(task.checkpoint())
+    if checkpoint.unfinished or len(stream.files) != len(checkpoint.offsets):
+        return
+    for number, offset in zip(stream.files, checkpoint.offsets, strict=True):
+        if number is None:
+            continue
+        spec = sources[number]
+        try:
+            done = task.environment.sources.open(task.declared, number, spec, dry=False).clean(offset)
+        except Exception as problem:  # the rows are committed: cleaning is tried again in the next update
+            _emit(task, spec, f"could not clean {spec.path}: {problem}", {"failed": 1, "problems": [str(problem)]}, Level.WARN)
+            continue
+        if done is None or not (done.files or done.changed or done.failed):
+            continue
+        body = {"mode": done.mode, "files": done.files, "changed": done.changed, "failed": done.failed, "problems": done.problems}
+        parts = [f"{'moved' if done.mode == 'MOVE' else 'deleted'} {done.files} file(s) of {spec.path}"]
+        parts += [f"{done.changed} file(s) changed since they were read and stay"] if done.changed else []
+        parts += [f"{done.failed} file(s) could not be cleaned, the first: {done.problems[0]}"] if done.failed else []
+        _emit(task, spec, "; ".join(parts), body, Level.WARN if done.changed or done.failed else Level.INFO)
+
+
+def _emit(task: FlowTask, spec: SourceSpec, text: str, body: dict[str, Any], level: Level) -> None:
+    details = {"flow_name": task.name, "source": spec.path, **body}
+    task.environment.reporter.emit(
+        EventType.CLEAN_SOURCE, f"Flow '{task.name}' {text}.", details, dataset=str(task.dataset.name), flow=task.name, level=level
+    )
+
+
+__all__ = ["check_sources", "clean_sources", "follow_file_sources", "report_move"]
