@@ -21,6 +21,7 @@ from lakelet.plan.graph import Graph
 from lakelet.plan.kinds import FlowKind
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.json_expected import JsonSchemas
+from lakelet.spark.names.reader import FileOpener
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.root import StoredDataset
 
@@ -36,9 +37,6 @@ def strict_actions(parameters: Mapping[str, str]) -> bool:
         raise LakeletError("PROPERTY_INVALID", f"{STRICT}: {problem}", todo="Correct the value in the pipeline's configuration.") from None
 
 
-OpenSource = Callable[[Flow, int, Any, Placeholders], DataFrame]
-"""(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
-
 OpenRows = Callable[[Dataset, Any], DataFrame | None]
 """(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
 
@@ -50,7 +48,8 @@ class AnalysisInputs:
     Args:
         stored: what the storage knows, by key.
         parameters: the pipeline's configuration.
-        open_source, open_rows: open what a function reads.
+        placeholders: of the tables that functions read.
+        files, open_rows: open what else a function reads.
         json_schemas: of the flows' calls of `from_json`.
         has_run: whether a flow that runs once has run.
         made_with: what a change table was made with, by key (`cdc.identity`).
@@ -61,7 +60,8 @@ class AnalysisInputs:
     catalog: Catalog
     stored: Mapping[str, StoredDataset]
     parameters: Mapping[str, str]
-    open_source: OpenSource
+    placeholders: Placeholders
+    files: FileOpener
     open_rows: OpenRows
     json_schemas: JsonSchemas
     has_run: Callable[[Flow], bool]
@@ -76,10 +76,6 @@ class AnalysisInputs:
     def strict(self) -> bool:
         """Whether a function that asks for rows is refused."""
         return strict_actions(self.parameters)
-
-    @cached_property
-    def placeholders(self) -> Placeholders:
-        return Placeholders(self.spark)
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ class AnalyzedFlow:
 class AnalyzedDataset:
     """One stored dataset: its kind as it turned out, the columns its table will have, its flows.
 
-    `inputs`: keys of the stored datasets that it reads, views looked through.
+    `inputs`: keys of the stored datasets that it reads, views resolved to what they read.
     """
 
     dataset: Dataset
@@ -178,18 +174,23 @@ class Analysis:
 class Findings:
     """Findings of an analysis so far, besides the datasets.
 
-    errors: definition errors. failures: by dataset, errors that only the run reports. notices: by flow. uncertain: datasets whose
-    columns may be others once there are rows to look at, and what reads them. looked: datasets whose functions look at data.
-    growing: datasets with a `from_json` whose fields are not known before a flow has run. waiting: what reads them, uncertain too.
+    Attributes:
+        errors: definition errors.
+        failures: by dataset, errors that only the run reports.
+        notices: by flow.
+        uncertain: datasets whose columns may be others once there are rows, and what reads them.
+        reads_rows: datasets whose functions read rows while they are called.
+        fields_unknown: datasets with a `from_json` whose fields are not known before a flow has run.
+        below_unknown: what reads those, uncertain too.
     """
 
     errors: list[LakeletError] = field(default_factory=list)
     failures: dict[str, LakeletError] = field(default_factory=dict)
     notices: dict[str, dict[Notice, None]] = field(default_factory=dict)
     uncertain: set[str] = field(default_factory=set)
-    growing: set[str] = field(default_factory=set)
-    waiting: set[str] = field(default_factory=set)
-    looked: set[str] = field(default_factory=set)
+    fields_unknown: set[str] = field(default_factory=set)
+    below_unknown: set[str] = field(default_factory=set)
+    reads_rows: set[str] = field(default_factory=set)
 
     def notice(self, flow: Flow, *notices: Notice) -> None:
         """Add notices about a flow; each is kept once, as a query is analysed several times."""

@@ -20,12 +20,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lakelet.analysis import checks
-from lakelet.analysis.analyzed import Analysis, AnalysisInputs, AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
+from lakelet.analysis.analyzed import Analysis, AnalysisInputs, AnalyzedDataset, AnalyzedFlow, Findings, UnanalyzedDataset
 from lakelet.analysis.failed_queries import Unusable, fails_alone, missing_later, refused, unchecked
 from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.flow_queries import AnalysisProgress, FlowQuery
 from lakelet.analysis.json_columns import assumed, with_remedy
 from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, circle
+from lakelet.analysis.plan_facts import Placeholders
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader import register
 from lakelet.autoloader.metadata import dry_stream
@@ -133,22 +134,14 @@ class Analyzer:
 
     def _pass(self, stored: Mapping[str, StoredDataset], *, ahead: bool = False) -> AnalysisPass:
         """`ahead`: start the fork server at the first cloudFiles source, for what is analysed will run; Spark reads those in Python."""
-        progress = AnalysisProgress()
-
-        def open_source(flow: Flow, number: int, spec: SourceSpec, placeholders: Any) -> DataFrame:
-            """A cloudFiles source as analysis sees it: its columns and hidden metadata, nothing read or written."""
-            if ahead:
-                start_ahead()
-            source = self.sources.open(flow, number, spec, dry=True)
-            progress.found.notice(flow, *(Notice(text, spec.where or flow.where) for text in source.notices))
-            return dry_stream(source.schema(), lambda schema: placeholders.source(number, schema))
-
+        progress, placeholders = AnalysisProgress(), Placeholders(self.spark)
         inputs = AnalysisInputs(
             spark=self.spark,
             catalog=self.catalog,
             stored=stored,
             parameters=self.parameters,
-            open_source=open_source,
+            placeholders=placeholders,
+            files=_PlaceholderFiles(self.sources, placeholders, progress.found, ahead),
             open_rows=self._rows,
             json_schemas=self.sources.json_schemas,
             has_run=self.has_run,
@@ -164,6 +157,23 @@ class Analyzer:
             return None
         reader = jreader or plain_reader(self.spark)
         return loaded(self.spark, reader, "delta", str(path))
+
+
+@dataclass(frozen=True)
+class _PlaceholderFiles:
+    """Opens cloudFiles sources as analysis sees them: columns and hidden metadata, nothing read or written. `ahead`: see `Analyzer`."""
+
+    sources: FileSources
+    placeholders: Placeholders
+    found: Findings
+    ahead: bool
+
+    def open(self, flow: Flow, number: int, spec: SourceSpec) -> DataFrame:
+        if self.ahead:
+            start_ahead()
+        source = self.sources.open(flow, number, spec, dry=True)
+        self.found.notice(flow, *(Notice(text, spec.where or flow.where) for text in source.notices))
+        return dry_stream(source.schema(), lambda schema: self.placeholders.source(number, schema))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,10 +219,10 @@ class AnalysisPass:
         """Return the analysis of a stored dataset that a query reads. Raises Unusable if it failed."""
         result, found, key = self._analyzed(dataset), self.progress.found, dataset.name.key
         readers = [d.name.key for d in self.progress.stack]
-        if key in found.uncertain | found.growing:
+        if key in found.uncertain | found.fields_unknown:
             found.uncertain.update(readers)
-        if key in found.waiting | found.growing:
-            found.waiting.update(readers)
+        if key in found.below_unknown | found.fields_unknown:
+            found.below_unknown.update(readers)
         if isinstance(result, UnanalyzedDataset):
             raise Unusable
         return result
@@ -307,7 +317,7 @@ class AnalysisPass:
             nodes[key] = replace(nodes[key], kind=kind, columns=())
             return AnalyzedDataset(dataset, kind, StructType(), tuple(flows), inputs)
         found = [f.schema for f in flows]
-        if key in self.progress.found.growing:
+        if key in self.progress.found.fields_unknown:
             found = [assumed(schema, dataset, stored, spark) for schema in found]
         schema = checks.table_schema(dataset, kind, found, stored, spark, has_run=self.inputs.ever_run)
         nodes[key] = replace(nodes[key], kind=kind, columns=_columns(schema))
@@ -329,7 +339,7 @@ class AnalysisPass:
     def _reader(self, flow: Flow) -> PlaceholderReader:
         inputs = self.inputs
         return PlaceholderReader(
-            inputs.spark, inputs.catalog, label=flow.name, flow=flow, given=inputs, found=self.progress.found, resolver=self
+            inputs.spark, inputs.catalog, flow=flow, files=inputs.files, given=inputs, found=self.progress.found, resolver=self
         )
 
     def _node(

@@ -68,14 +68,14 @@ def unchecked(found: Findings) -> tuple[Notice, ...]:
 def _wrong(found: Findings, key: str, error: LakeletError) -> bool:
     if fails_alone(error):
         return key not in found.uncertain
-    if error.code != _RAISED or _looks(found, key):
+    if error.code != _RAISED or _reads_rows(found, key):
         return False
     causes = list(_causes(error.__cause__))
     return not isinstance(error.__cause__, _OF_DATA) and not any(isinstance(cause, Unusable) for cause in causes)
 
 
-def _looks(found: Findings, key: str) -> bool:
-    return key in found.looked or key in found.uncertain
+def _reads_rows(found: Findings, key: str) -> bool:
+    return key in found.reads_rows or key in found.uncertain
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -102,9 +102,13 @@ def _as_definition_error(error: LakeletError) -> LakeletError:
 
 
 def _reason(found: Findings, key: str) -> str:
-    if key in found.waiting:
+    if key in found.below_unknown:
         return "it reads a from_json without a schema, whose fields are known when its flow has run"
-    return "its function looks at rows, and there may be none yet" if _looks(found, key) else "its data is not there yet, or cannot be read"
+    return (
+        "its function looks at rows, and there may be none yet"
+        if _reads_rows(found, key)
+        else "its data is not there yet, or cannot be read"
+    )
 
 
 def _notice_text(error: LakeletError, reason: str) -> str:
@@ -123,10 +127,10 @@ def missing_later(flow: Flow, error: BaseException, opened: Callable[[str], obje
     Only names that stand there as text, on lines that would have run whatever the data is. `opened` reads a table.
     """
     found: list[LakeletError] = []
-    told = {error.name} if isinstance(error, MissingTable) else set()
+    known = {error.name} if isinstance(error, MissingTable) else set()
     for name, where in _names(flow, error):
         try:
-            if name not in told:
+            if name not in known:
                 opened(name)
         except MissingTable as missing:
             if missing.code != "UNKNOWN_DATASET":
@@ -135,7 +139,7 @@ def missing_later(flow: Flow, error: BaseException, opened: Callable[[str], obje
             found.append(missing)
         except Exception:  # what else is wrong with the table is reported where it is read
             pass
-        told.add(name)
+        known.add(name)
     return found
 
 

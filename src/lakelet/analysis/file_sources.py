@@ -55,7 +55,7 @@ class FileSources:
         return AutoLoaderSource.open(spec, state=str(state), confs=confs, seed=self._inferred.get(key))
 
     def pending(self, flow: Flow, number: int, spec: SourceSpec, offset: str | None) -> Pending:
-        """What a source would read beyond a Spark offset. Nothing is written; one that has run before is opened once for all looks."""
+        """What a source would read beyond a Spark offset. Nothing is written; a source that has run before is opened once for all calls."""
         state = self._storage.source_state(flow.target, flow.name, number)
         has_run = (state / "ledger").exists()
         source = self._watched.get(str(state)) or self.open(flow, number, spec, dry=True)
@@ -76,7 +76,7 @@ class FileSources:
                 noted(state),
                 reads_of(spec, self._storage),
                 compared,
-                told_moves(),
+                given_moves(),
                 lambda old, new, same: moved_or_other(flow, old, new, same),
             )
             self.moves.update(self._followed[key].now.moves)
@@ -97,7 +97,7 @@ def reads_of(spec: SourceSpec, storage: Storage) -> SourceReads:
     return SourceReads(path_in_store(spec.path), names_pattern(spec), folder_of(spec.path, storage))
 
 
-def told_moves() -> tuple[Move, ...]:
+def given_moves() -> tuple[Move, ...]:
     """Return what `--moved` says, as paths inside their stores."""
     return tuple((path_in_store(old), path_in_store(new)) for old, new in active_map().moved)
 
@@ -118,4 +118,4 @@ def moved_or_other(flow: Flow, old: Folder, new: Folder, same: SameNames) -> Lak
     )
 
 
-__all__ = ["SOURCE_MOVED", "FileSources", "folder_of", "moved_or_other", "reads_of", "told_moves"]
+__all__ = ["SOURCE_MOVED", "FileSources", "folder_of", "given_moves", "moved_or_other", "reads_of"]

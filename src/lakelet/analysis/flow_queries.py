@@ -68,7 +68,7 @@ class AnalysisProgress:
     configured: int = 0
 
     def is_uncertain(self, dataset: Dataset) -> bool:
-        """Whether the columns of a dataset, or of one that is being analysed because of it, may be others once there are rows."""
+        """Whether the columns of a dataset, or of a dataset whose analysis it interrupts, may be others once there are rows."""
         return not self.found.uncertain.isdisjoint({dataset.name.key, *(d.name.key for d in self.stack)})
 
     def check_rules(self, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
@@ -195,7 +195,7 @@ class FlowQuery:
         flow, spec = self.flow, self.flow.changes
         if spec is None or not callable(spec.snapshots):
             return rows_of(flow), spec
-        self.progress.found.looked.add(flow.target.key)  # a function that gives snapshots looks for them
+        self.progress.found.reads_rows.add(flow.target.key)  # a function that gives snapshots looks for them
         given = copy_of(call_user_code(spec.snapshots, None))
         if given is not None:
             sequence = sequence_of(given[1], struct_of(self.dataset.schema, self.inputs.spark))

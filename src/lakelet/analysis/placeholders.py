@@ -24,7 +24,7 @@ from lakelet.base.user_code import ControlSignal
 from lakelet.cdc import change_feed
 from lakelet.config.named_tables import files_fingerprint
 from lakelet.jvm.frames import analyzed
-from lakelet.language.model import Dataset, Flow, Kind
+from lakelet.language.model import Dataset, Kind
 from lakelet.language.registry import Notice
 from lakelet.plan.kinds import COMPLETE
 from lakelet.spark.errors.missing_tables import MissingTable
@@ -59,7 +59,6 @@ class PlaceholderReader(QueryReader):
     `given`: opens what is no dataset of the pipeline. `found`: gets what is found out about the flow.
     """
 
-    flow: Flow = field(kw_only=True)
     given: AnalysisInputs = field(kw_only=True)
     found: Findings = field(kw_only=True)
     resolver: Resolver = field(kw_only=True)
@@ -92,8 +91,8 @@ class PlaceholderReader(QueryReader):
         return True
 
     def on_look(self) -> None:
-        """Note that the function looks at data: what it raises then may be for want of rows."""
-        self.found.looked.add(self.flow.target.key)
+        """Note that the function reads data: what it raises then may be for want of rows."""
+        self.found.reads_rows.add(self.flow.target.key)
 
     def restart(self) -> None:
         """Forget the reads of the call so far, before the function is called again."""
@@ -143,20 +142,13 @@ class PlaceholderReader(QueryReader):
         if text:
             self.notices.append(Notice(text, where))
 
-    def open_source(self, spec: Any, number: int) -> DataFrame:
-        return self.given.open_source(self.flow, number, spec, self.given.placeholders)
-
     @property
     def json_schemas(self) -> JsonSchemas:
         return self.given.json_schemas
 
-    @property
-    def json_flow(self) -> Flow:
-        return self.flow
-
     def json_opened(self, column: JsonColumn) -> None:
         if column.pending:  # its fields are known when the flow has run (JC-6)
-            self.found.growing.add(self.flow.target.key)
+            self.found.fields_unknown.add(self.flow.target.key)
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.
@@ -207,7 +199,7 @@ _MARK = "lakelet_own_rows"
 
 
 def marked_as_own(frame: DataFrame) -> DataFrame:
-    """The rows of the own table, so that a query that reads them can be told."""
+    """The rows of the own table, marked: a query that reads them is recognised."""
     return frame.alias(_MARK)
 
 

@@ -181,7 +181,7 @@ def opened(task: FlowTask, spark: SparkSession, state: Checkpoint, rounds: str =
     The target of a change flow gets what its internal log already has. `rounds`: see `ReaderSpec`.
     Raises LakeletError and AnalysisException.
     """
-    reader = run_reader(task, spark, files=file_reads(task, spark, state, rounds))
+    reader = run_reader(task, spark, file_reads(task, spark, state, rounds))
     try:
         with reading(reader):
             frame = rows_of(task.declared)
@@ -228,8 +228,8 @@ def _let_go(spark: SparkSession, batches: Running) -> None:
 def _recovered(task: FlowTask, batches: Running, failure: BaseException) -> bool:
     """Whether the flow should be built again and go on: the schema of a source or of a `from_json` grew."""
     changed = emit_json_changes(task, batches.reader)
-    for number, source in enumerate(batches.reader.opened):
-        change = source.evolve(failure)
+    for number in range(len(batches.reader.sources)):
+        change = batches.reader.files.opened[number].evolve(failure)
         if change is not None:
             changed = True
             id = task.change_id(number, change.version_after)
@@ -254,7 +254,7 @@ def file_reads(task: FlowTask, spark: SparkSession, state: Checkpoint, rounds: s
 
 
 def changed_files(task: FlowTask, failure: BaseException, state: Checkpoint) -> bool:
-    """Whether a query failed because its files changed while they were read, and is to be started again."""
+    """Whether a query failed because its files changed while they were read, and must be started again."""
     found = next((text for text in texts_of(failure) if is_change(text)), None)
     if found is None:
         return False

@@ -79,7 +79,7 @@ class FlowTask:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Keys of the stored datasets that its dataset reads, views looked through."""
+        """Keys of the stored datasets that its dataset reads, views resolved to what they read."""
         return self.analyzed.inputs
 
     @property
@@ -115,8 +115,8 @@ class FlowTask:
         """Whether a stream of the pipeline reads the rows of this change table or materialized view."""
         return self.dataset.name.key in self.environment.catalog.reads.streamed
 
-    def generation(self) -> str:
-        """Names the flow's checkpoint: when it began again and, once a table it streams from was reset, their epochs too.
+    def checkpoint_name(self) -> str:
+        """The name of the flow's checkpoint: when it began again and, once a table it streams from was reset, their epochs too.
 
         A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 5).
         """
@@ -127,10 +127,10 @@ class FlowTask:
 
     def has_begun_again(self) -> bool:
         """Whether the flow reads its sources again from the start since its table got its rows."""
-        return self.generation() != str(self.stored().epoch)
+        return self.checkpoint_name() != str(self.stored().epoch)
 
     def checkpoint(self) -> AnyPath:
-        return self.environment.storage.checkpoint(self.declared.target, self.name, self.generation())
+        return self.environment.storage.checkpoint(self.declared.target, self.name, self.checkpoint_name())
 
     def change_id(self, source: int | str, version: int) -> str:
         """Id of the event that reports a schema version of a source: its number, or what else tells it apart."""
@@ -157,7 +157,7 @@ class FlowTask:
     def table_spec(self, schema: StructType) -> TableSpec:
         """How the table is made, with the columns `schema` has (or the declared ones).
 
-        Raises SCHEMA_OUTGROWN where the table cannot take those: a column that is left out without a word is data lost.
+        Raises SCHEMA_OUTGROWN where the table cannot take those: a column that is left out silently would be lost data.
         """
         declared = self.analyzed.schema if self.dataset.schema is not None else None
         outgrown = schemas.outgrown_error(declared, schema, dataset=str(self.dataset.name), where=self.dataset.where) if declared else None
@@ -210,17 +210,33 @@ class FileReads:
 
 
 @dataclass
+class RunFiles:
+    """Opens the file sources of a flow with their state. `opened`: the sources, by number."""
+
+    spark: SparkSession
+    environment: Environment
+    reads: FileReads = FileReads()
+    opened: dict[int, AutoLoaderSource] = field(default_factory=dict)
+
+    def open(self, flow: Flow, number: int, spec: SourceSpec) -> DataFrame:
+        source = self.opened[number] = self.environment.sources.open(flow, number, spec, dry=False)
+        committed, reads = self.reads.committed.get(number), self.reads
+        rows: DataFrame = source.read_stream(
+            self.spark, name=f"lakelet_source_{number}", committed=committed, changing=reads.changing, rounds=reads.rounds
+        )
+        return rows
+
+
+@dataclass
 class RunReader(QueryReader):
-    """Opens the stored tables and the files. `file_reads`: how it reads these.
+    """Opens the stored tables.
 
     `observations`: the views' rules of a batch query, by name. `judged`: the views with rules, as the query reads them.
     """
 
     environment: Environment = field(kw_only=True)
-    flow: Flow = field(kw_only=True)
+    files: RunFiles = field(kw_only=True)
     batch_query: bool = False
-    file_reads: FileReads = FileReads()
-    opened: list[AutoLoaderSource] = field(default_factory=list)
     observations: dict[str, Observation] = field(default_factory=dict)
     judged: list[DataFrame] = field(default_factory=list)
 
@@ -235,15 +251,6 @@ class RunReader(QueryReader):
         known = None if whole else known_content(self.spark, path, live)
         return self.stored(str(path), streaming, jreader) if known is None else known
 
-    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
-        source = self.environment.sources.open(self.flow, number, spec, dry=False)
-        self.opened.append(source)
-        files = self.file_reads
-        rows: DataFrame = source.read_stream(
-            self.spark, name=f"lakelet_source_{number}", committed=files.committed.get(number), changing=files.changing, rounds=files.rounds
-        )
-        return rows
-
     def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
         found = super().with_rules(dataset, frame)
         self.judged.append(found)
@@ -252,10 +259,6 @@ class RunReader(QueryReader):
     @property
     def json_schemas(self) -> JsonSchemas:
         return self.environment.sources.json_schemas
-
-    @property
-    def json_flow(self) -> Flow:
-        return self.flow
 
     @functools.cached_property
     def growth(self) -> Growth:
@@ -274,14 +277,13 @@ class RunReader(QueryReader):
         return self.observations[name]
 
 
-def run_reader(task: FlowTask, spark: SparkSession, *, files: FileReads | None = None) -> RunReader:
-    """The reader for one call of the flow's function. `files`: how a stream reads its file sources; None for a batch query."""
+def run_reader(task: FlowTask, spark: SparkSession, reads: FileReads | None = None) -> RunReader:
+    """The reader for one call of the flow's function. `reads`: how a stream reads its file sources; None for a batch query."""
     return RunReader(
         spark,
         task.environment.catalog,
-        label=task.name,
         environment=task.environment,
         flow=task.declared,
-        batch_query=files is None,
-        file_reads=files or FileReads(),
+        files=RunFiles(spark, task.environment, reads or FileReads()),
+        batch_query=reads is None,
     )

@@ -34,7 +34,7 @@ MOST_QUERIES = 16
 
 
 class KeptQuery(Protocol):
-    """A running query with what writes its micro-batches. `rounds`: by which its source is told when to look for files."""
+    """A running query with what writes its micro-batches. `rounds`: tell its source when to list its files."""
 
     @property
     def query(self) -> Future[Any]: ...

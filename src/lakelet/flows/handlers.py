@@ -20,7 +20,7 @@ from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, quoted, split_name
 from lakelet.base.raised import innermost_location
 from lakelet.base.user_code import call_user_code, original_error
-from lakelet.flows.context import FlowTask, RunReader
+from lakelet.flows.context import FlowTask, RunFiles, RunReader
 from lakelet.flows.environment import Environment
 from lakelet.jvm.errors import Py4JJavaError
 from lakelet.jvm.sessions import has_view, java_session
@@ -65,7 +65,7 @@ def handled(task: FlowTask, handler: SinkHandler, batch: DataFrame, number: int)
 def beside_the_pipeline(environment: Environment, session: SparkSession, flow: Flow) -> Iterator[None]:
     """Let code in the block read the pipeline's tables, and write others by name, which lie below the storage (SK-7)."""
     catalog = _Names(**{**vars(environment.catalog), "session": java_session(session)})
-    reader = _Reader(session, catalog, label=flow.name, environment=environment, flow=flow, batch_query=True)
+    reader = _Reader(session, catalog, environment=environment, flow=flow, files=RunFiles(session, environment), batch_query=True)
     with reading(reader):
         yield
 

@@ -43,10 +43,10 @@ def check_grown(reader: RunReader) -> None:
 
 
 @contextmanager
-def growing(task: FlowTask, reader: RunReader, batch: DataFrame, *, kept: bool = False) -> Iterator[DataFrame]:
+def growth_checked(task: FlowTask, reader: RunReader, batch: DataFrame, *, kept: bool = False) -> Iterator[DataFrame]:
     """Yield a batch to be written. Where new fields were found, SchemaGrew is raised instead of what the writing fails with.
 
-    A batch of a query whose fields are not known is only looked at. `kept`: rows cannot be taken back once they were handed over, so the
+    A batch of a query whose fields are not known is only read. `kept`: rows cannot be taken back once they were handed over, so the
     batch is computed before, and once. Raises JSON_FIELDS_UNKNOWN.
     """
     calls = reader.json_columns.values()
@@ -110,4 +110,4 @@ def _emit(reporter: Reporter, task: FlowTask, change: SchemaChange) -> None:
         emit_change(reporter, change, dataset=str(task.dataset.name), flow=task.name, id=id)
 
 
-__all__ = ["SchemaGrew", "begin", "check_grown", "emit_json_changes", "fields_unknown", "growing", "report_json_changes"]
+__all__ = ["SchemaGrew", "begin", "check_grown", "emit_json_changes", "fields_unknown", "growth_checked", "report_json_changes"]

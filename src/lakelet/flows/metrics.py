@@ -56,7 +56,7 @@ class Totals:
 def emit_batch(reporter: Reporter, found: BatchMetrics, *, failed: bool = False) -> None:
     """The event of one commit: COMPLETED of a materialized view, which has one, and RUNNING of any other flow (EL-7).
 
-    Change flows report upserted and deleted rows, never num_output_rows. `failed`: the flow has been told as FAILED already.
+    Change flows report upserted and deleted rows, never num_output_rows. `failed`: the flow has been reported as FAILED already.
     """
     completes = found.view is not None and not failed
     metrics: dict[str, Any] = {"num_output_rows": found.rows}

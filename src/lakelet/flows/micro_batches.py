@@ -22,7 +22,7 @@ from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout, layout
 from lakelet.flows.context import FlowTask, RunReader, event_id
-from lakelet.flows.json_growth import check_grown, growing
+from lakelet.flows.json_growth import check_grown, growth_checked
 from lakelet.flows.metrics import Totals, batch_metrics, emit_batch
 from lakelet.flows.replacing import arrived
 from lakelet.flows.target_table import emit_mapping
@@ -65,7 +65,7 @@ class MicroBatches:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
-            with growing(self.task, self.reader, batch) as rows:
+            with growth_checked(self.task, self.reader, batch) as rows:
                 self._write(rows, number)
         except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
@@ -76,7 +76,7 @@ class MicroBatches:
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
         hold = self.quarantine is not None and self.quarantine.active
         rows = judged(batch, self.rules, observation, hold=hold)
-        txn = Txn(f"{self.task.name}/{self.task.generation()}", number)
+        txn = Txn(f"{self.task.name}/{self.task.checkpoint_name()}", number)
         write = _WRITERS[self.task.flow.kind]
         written = write(self, _Batch(batch, rows, txn, txn.version == self.replay, partial(self._measured, observation, number)))
         if written is not None:
@@ -88,7 +88,7 @@ class MicroBatches:
         check_grown(self.reader)
         task, query = self.task, self.query.result()
         observed = observed_metrics(query)
-        id = event_id(task.stored().path, task.name, task.generation(), number)
+        id = event_id(task.stored().path, task.name, task.checkpoint_name(), number)
         found = counts(self.rules, observation.get)
         metrics = batch_metrics(task, found, self.reader.watches, observed.get, batch_id=number, event_id=id)
         late = total_of(query, "numRowsDroppedByWatermark") if task.flow.stream.watermark else 0
@@ -171,7 +171,7 @@ _WRITERS: Mapping[FlowKind, Callable[[MicroBatches, _Batch], BatchMetrics | None
     CHANGE_STREAM_ONCE: _apply,
     REPLACE_KEYS: _replace,
 }
-"""How a batch is committed, by the kind of its flow. Each returns what is to be reported of the commit."""
+"""How a batch is committed, by the kind of its flow. Each returns what is reported of the commit."""
 
 
 def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]) -> tuple[SourceRecords, ...]:
@@ -179,13 +179,14 @@ def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]
     counted = ("records", "rescued", "corrupt", "first_file", "first_line", "left_out", "passed_over", "undecodable")
     found = []
     for number, source in enumerate(reader.sources):
+        opened = reader.files.opened[number]
         seen = observed.get(f"lakelet_source_{number}")
         if seen is not None:
             records = SourceRecords(source.path, *(seen.get(key) for key in counted))
-            if reader.opened[number].unit != "line" and records.first_line:
-                records = replace(records, unit=reader.opened[number].unit)
+            if opened.unit != "line" and records.first_line:
+                records = replace(records, unit=opened.unit)
             if records.undecodable and records.first_file:
-                records = replace(records, reason=reader.opened[number].explained(records.first_file, records.first_line or 1))
+                records = replace(records, reason=opened.explained(records.first_file, records.first_line or 1))
             found.append(records)
     return tuple(found)
 

@@ -1,7 +1,7 @@
 """Flows that append a batch one time (DS-9): rows and txn are one commit.
 
 Done means done since the last reset, also if the query changed. The table's log decides: the txn has the reset epoch in its application id.
-A marker file in the flow's checkpoint folder saves later updates from reading the log, and remains where the table lets txns expire.
+A marker file in the flow's checkpoint folder saves later updates from reading the log, and stays where the table lets txns expire.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def decide_once(task: FlowTask) -> Decision:
 def run_once(task: FlowTask) -> Totals:
     """Append what the query gives, unless that was done. Raises LakeletError; then nothing was written."""
     environment, totals = task.environment, Totals()
-    txn = Txn(f"{task.name}/{task.generation()}/once", 0)
+    txn = Txn(f"{task.name}/{task.checkpoint_name()}/once", 0)
     if not (has_run(environment.storage, task.declared) or _is_committed(task, txn)):
         reached("batch.started")
         with flow_session(environment.spark, task.conf) as spark, failures_of(task):
@@ -62,7 +62,7 @@ def _is_committed(task: FlowTask, txn: Txn) -> bool:
 def _append(task: FlowTask, spark: Any, txn: Txn, totals: Totals) -> None:
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
     with counted_query(task, spark) as (reader, frame):
-        id = event_id(task.stored().path, task.name, task.generation(), "once")
+        id = event_id(task.stored().path, task.name, task.checkpoint_name(), "once")
         measure = partial(query_metrics, task, reader, observation, batch_id=0, event_id=id)
         quarantine = quarantine_of(task, looks=True)
         hold = quarantine is not None and quarantine.active

@@ -1,4 +1,4 @@
-"""Held rows that pass the rules of now go back into their dataset, once (QU-20 ff, docs/decisions/0033-quarantine.md).
+"""Quarantined rows that pass the present rules go back into their dataset, once (QU-20 ff, docs/decisions/0033-quarantine.md).
 
 Two commits: the quarantine's says which rows were released, and by which update; the dataset's appends just these, under a txn of that
 update. The first one decides: what died between the two is finished by the next update.
@@ -40,9 +40,9 @@ _KEY = "lakelet_replay"
 
 @dataclass(frozen=True)
 class Replayed:
-    """Result of a replay: held rows judged, those of them released, and the counts of the rules.
+    """Result of a replay: quarantined rows judged, those of them released, and the counts of the rules.
 
-    `waiting`: held rows were left out because an update has not finished the batch that they came with.
+    `waiting`: quarantined rows were left out because an update has not finished the batch that they came with.
     """
 
     judged: int
@@ -64,7 +64,10 @@ def check_replay(task: FlowTask) -> None:
 
 
 def replay(task: FlowTask) -> Replayed:
-    """Judge the held rows by the rules of now, and give those that pass to the dataset. Raises LakeletError; then nothing was released."""
+    """Judge the quarantined rows by the present rules, and give those that pass to the dataset.
+
+    Raises LakeletError; then nothing was released.
+    """
     check_replay(task)
     finish_replay(task)
     path = _place(task)
@@ -122,7 +125,7 @@ def _replay(task: FlowTask, spark: SparkSession, path: AnyPath) -> Replayed:
 def _tried(task: FlowTask) -> set[str]:
     """The applications whose unfinished batches the flows of the dataset try again: not those from before a checkpoint was reset."""
     flows = [FlowTask(task.environment, task.analyzed, flow) for flow in task.analyzed.flows]
-    return {of_batches(f"{flow.name}/{flow.generation()}{once}") for flow in flows for once in ("", "/once")}
+    return {of_batches(f"{flow.name}/{flow.checkpoint_name()}{once}") for flow in flows for once in ("", "/once")}
 
 
 def _check_rules(task: FlowTask, rows: DataFrame, rules: Sequence[Expectation]) -> None:

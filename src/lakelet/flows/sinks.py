@@ -32,9 +32,9 @@ from lakelet.files.paths import AnyPath, any_path, moved, names_in, remove_tree
 from lakelet.flows import append, once
 from lakelet.flows.append import file_reads
 from lakelet.flows.checkpoints import discard_half_written, has_run, read_checkpoint, read_marker, write_marker
-from lakelet.flows.context import FileReads, FlowTask, RunReader, event_id
+from lakelet.flows.context import FileReads, FlowTask, RunFiles, RunReader, event_id
 from lakelet.flows.handlers import handled
-from lakelet.flows.json_growth import begin, growing
+from lakelet.flows.json_growth import begin, growth_checked
 from lakelet.flows.metrics import Totals, emit_batch, emit_warnings
 from lakelet.flows.micro_batches import seen_of_sources
 from lakelet.flows.source_upkeep import clean_sources, follow_file_sources
@@ -100,11 +100,11 @@ def _frame(task: FlowTask, reader: RunReader) -> DataFrame:
         raise user_error(problem, task.dataset, task.declared) from problem
 
 
-def _reader(task: FlowTask, spark: SparkSession, files: FileReads | None = None) -> _Reader:
+def _reader(task: FlowTask, spark: SparkSession, reads: FileReads | None = None) -> _Reader:
     """As `run_reader`."""
-    environment, batch, files = task.environment, files is None, files or FileReads()
-    catalog, flow = environment.catalog, task.declared
-    return _Reader(spark, catalog, label=task.name, environment=environment, flow=flow, batch_query=batch, file_reads=files)
+    environment = task.environment
+    files = RunFiles(spark, environment, reads or FileReads())
+    return _Reader(spark, environment.catalog, environment=environment, flow=task.declared, files=files, batch_query=reads is None)
 
 
 # ------------------------------------------------------------------------------------------------------------- streams
@@ -125,7 +125,7 @@ class _Sending:
         try:
             reached("batch.started")
             query = self.query.result()
-            with growing(self.task, self.reader, batch, kept=True) as given:
+            with growth_checked(self.task, self.reader, batch, kept=True) as given:
                 rows = _hand_over(self.task, given, number, app_id=str(query.id))
             if rows is not None:
                 self.reported = True
@@ -275,7 +275,7 @@ def _counted(batch: DataFrame, write: Callable[[DataFrame], None]) -> int | None
 def _metrics(task: FlowTask, number: int, rows: int) -> BatchMetrics:
     """What is known of a batch that was sent."""
     update_id = task.environment.reporter.update_id
-    id = event_id(update_id, task.name, task.generation(), number)
+    id = event_id(update_id, task.name, task.checkpoint_name(), number)
     return BatchMetrics(id, update_id, str(task.dataset.name), task.name, number, rows)
 
 

@@ -146,15 +146,15 @@ def _apply(task: FlowTask, spec: ChangeSpec, frame: DataFrame, shape: Layout, to
     number = 0 if before is None else before.batch_id + 1
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
     rules = task.dataset.expectations
-    batch = SnapshotBatch(task.generation(), None if version is None else to_stored(version))
+    batch = SnapshotBatch(task.checkpoint_name(), None if version is None else to_stored(version))
 
-    id = event_id(task.stored().path, task.name, task.generation(), number)
+    id = event_id(task.stored().path, task.name, task.checkpoint_name(), number)
     measure = partial(query_metrics, task, reader, observation, event_id=id, batch_id=number, batch=batch)
     rows = judged(frame, rules, observation)
     table = ChangeTable(task.path(), task.change_specs, task.table_spec(shape.visible), task.is_streamed(), task.dataset.computed)
     writing.reconcile(frame.sparkSession, table, shape)  # what is compared with the snapshot must be the table
     events = rows if version is None else _differences(task, rows, shape)
-    txn = Txn(f"{task.name}/{task.generation()}", number)
+    txn = Txn(f"{task.name}/{task.checkpoint_name()}", number)
     applied = writing.apply(spec, table, events, shape, txn=txn, measure=measure, replayed=False)
     assert applied is not None  # nothing is looked up without `replayed`
     all_of_it = task.declared.changes is None or not callable(task.declared.changes.snapshots)
@@ -181,7 +181,7 @@ def _newest(task: FlowTask) -> _Applied | None:
             known = read_marker(task.environment.storage, task.declared).get("facts")
             return _Applied(known["batch_id"], known.get("snapshot")) if known else None
         found = BatchMetrics.of_commit(commit.user_metadata)
-        if found is not None and found.batch is not None and (found.flow, found.batch.generation) == (task.name, task.generation()):
+        if found is not None and found.batch is not None and (found.flow, found.batch.generation) == (task.name, task.checkpoint_name()):
             return _Applied(found.batch_id or 0, found.batch.snapshot)
     return None
 

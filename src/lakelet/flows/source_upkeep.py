@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
-from lakelet.analysis.file_sources import folder_of, moved_or_other, reads_of, told_moves
+from lakelet.analysis.file_sources import folder_of, given_moves, moved_or_other, reads_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.autoloader.state.followed import found_at, kept_roots
 from lakelet.autoloader.state.reads import note, noted
@@ -84,7 +84,7 @@ def _followed(task: FlowTask, log: _Log, old: Folder, new: Folder, encoded: Enco
 
     Raises SOURCE_MOVED for any other folder: Spark cannot go on there with the files that it has read.
     """
-    found = found_at(old, new, lambda: log.same_names(old, new), told_moves())
+    found = found_at(old, new, lambda: log.same_names(old, new), given_moves())
     if found.elsewhere and (same := log.same_names(old, new)).known:
         raise moved_or_other(task.declared, old, new, same)
     if found.move is None:

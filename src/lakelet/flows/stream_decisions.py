@@ -12,7 +12,7 @@ from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.flows.checkpoints import Checkpoint, read_checkpoint
 from lakelet.flows.context import FlowTask
-from lakelet.plan.decisions import Decision, Listing, SourcePosition, Strategy, stream_decision
+from lakelet.plan.decisions import Decision, SourceListing, SourcePosition, Strategy, stream_decision
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog.states import EventType, OperationState
 
@@ -20,7 +20,7 @@ from lakelet.storage.eventlog.states import EventType, OperationState
 def decide_stream(task: FlowTask) -> Decision:
     """Whether the flow has something to do now."""
     checkpoint = read_checkpoint(task.checkpoint())
-    listings: list[Listing] = []
+    listings: list[SourceListing] = []
     positions, examined = _positions(task, checkpoint, listings)
     decision = stream_decision(positions, started=checkpoint.planned >= 0, unfinished=checkpoint.unfinished)
     if decision.strategy is Strategy.SKIP and task.stored().columns is None and task.dataset.sink is None:
@@ -38,7 +38,7 @@ def note_decision(task: FlowTask, decision: Decision) -> None:
         task.environment.storage.note_flow(replace(known, filter=_filter_text(task), examined=dict(decision.examined)))
 
 
-def _positions(task: FlowTask, checkpoint: Checkpoint, listings: list[Listing]) -> tuple[list[SourcePosition], Mapping[str, int]]:
+def _positions(task: FlowTask, checkpoint: Checkpoint, listings: list[SourceListing]) -> tuple[list[SourcePosition], Mapping[str, int]]:
     """Position of each source, and versions in which nothing was found; what was listed goes to `listings`."""
     stream, sources = task.flow.stream, task.flow.sources
     if checkpoint.planned < 0 or len(stream.leaves) != len(checkpoint.offsets) or not stream.is_known:
@@ -66,16 +66,16 @@ def _positions(task: FlowTask, checkpoint: Checkpoint, listings: list[Listing]) 
     return found, examined
 
 
-def _file_position(task: FlowTask, number: int, spec: SourceSpec, offset: str | None, listings: list[Listing]) -> SourcePosition:
+def _file_position(task: FlowTask, number: int, spec: SourceSpec, offset: str | None, listings: list[SourceListing]) -> SourcePosition:
     try:
         pending = task.environment.sources.pending(task.declared, number, spec, offset)
     except LakeletError as problem:
         return unreadable_position(spec.path, problem)
-    listings.append(Listing(spec.path, pending.listed, pending.files, pending.seconds))
+    listings.append(SourceListing(spec.path, pending.listed, pending.files, pending.seconds))
     return files_position(spec.path, pending.files, pending.bytes)
 
 
-def _report_listing(task: FlowTask, listing: Listing) -> None:
+def _report_listing(task: FlowTask, listing: SourceListing) -> None:
     """Emit the AUTO_LOADER_LISTING event of a cloudFiles source (EL-8)."""
     body = {
         "type": "AUTO_LOADER_LISTING",
@@ -88,15 +88,15 @@ def _report_listing(task: FlowTask, listing: Listing) -> None:
 
 
 def _filter_text(task: FlowTask) -> str:
-    """Return what `examined` depends on: the filters of the tables and the checkpoint's generation. A new checkpoint invalidates it."""
+    """Return what `examined` depends on: the filters of the tables and the checkpoint's name. A new checkpoint invalidates it."""
     leaves = task.flow.stream.leaves
-    return json.dumps([task.generation(), *([key, sorted((c, sorted(v)) for c, v in allowed.items())] for key, allowed in leaves)])
+    return json.dumps([task.checkpoint_name(), *([key, sorted((c, sorted(v)) for c, v in allowed.items())] for key, allowed in leaves)])
 
 
 def table_position(
     name: str, log: TableLog, offset: str | None, allowed: Mapping[str, frozenset[str]], examined: int, *, feed: bool = False
 ) -> tuple[SourcePosition, int]:
-    """Whether a Delta source has rows for a flow beyond its offset, and the version up to which that was looked at.
+    """Whether a Delta source has rows for a flow beyond its offset, and the version up to which that is known.
 
     `allowed`: the flow's filter on partition values. `examined`: version up to which an earlier look found nothing. `feed`: the flow reads
     the table's change feed.

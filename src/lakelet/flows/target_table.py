@@ -89,7 +89,7 @@ def _applies_changes(found: AnalyzedDataset) -> bool:
 
 def has_batch(task: FlowTask, spark: SparkSession, number: int) -> bool:
     """Whether the target has committed batch `number` of the flow; False for a target that keeps no record of batches."""
-    app_id: str | None = f"{task.name}/{task.generation()}"
+    app_id: str | None = f"{task.name}/{task.checkpoint_name()}"
     path = task.path() / INTERNAL if task.flow.kind.changes else task.path()
     if task.dataset.sink is not None:
         app_id = _query_id(task) if task.dataset.sink.is_delta else None

@@ -91,7 +91,7 @@ def run_view(task: FlowTask) -> Totals:
             if written.mapped:
                 emit_mapping(task, spec.schema)
     totals.add(written.metrics)
-    emit_batch(environment.reporter, written.metrics)  # before anything else can fail: a failure is told after it
+    emit_batch(environment.reporter, written.metrics)  # before anything else can fail: a failure is reported after it
     environment.storage.remember(
         replace(
             task.stored(),

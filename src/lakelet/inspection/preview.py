@@ -191,7 +191,7 @@ def _part(task: FlowTask, rows: int, *, rules: bool) -> _Part:
         raise run_failure(problem, dataset=str(task.dataset.name), where=task.declared.where, what=what) from None
     except Exception as problem:  # raised by the dataset's function
         raise user_error(problem, task.dataset, task.declared) from problem
-    notes = [f"files: the newest {SAMPLE_FILES} of a source"] if reader.files else []
+    notes = [f"files: the newest {SAMPLE_FILES} of a source"] if reader.files.opened else []
     notes += [f"computed, not stored yet: {', '.join(reader.computed)}"] if reader.computed else []
     notes += [] if rules else ["rows of the source: change events before they are applied"]
     notes += [] if replaces is None else [f"rows of the flow, as they come: {replaces.clause} puts them in the place of stored ones"]

@@ -45,7 +45,7 @@ class Graph:
         return {key: tuple(dict.fromkeys(keys)) for key, keys in found.items()}
 
     def stored_inputs(self, key: str) -> tuple[str, ...]:
-        """Keys of the stored datasets that `key` reads, views looked through."""
+        """Keys of the stored datasets that `key` reads, views resolved to what they read."""
         return stored_inputs(self.by_key, key)
 
     def views_read(self, key: str) -> tuple[Node, ...]:
@@ -68,7 +68,7 @@ class Graph:
 
 
 def stored_inputs(nodes: Mapping[str, Node], key: str) -> tuple[str, ...]:
-    """Keys of the stored datasets that `key` reads, views looked through. `nodes`: by key, at least those that it reads."""
+    """Keys of the stored datasets that `key` reads, views resolved to what they read. `nodes`: by key, at least those that it reads."""
     found: list[str] = []
     for source in nodes[key].inputs:
         found.extend(stored_inputs(nodes, source.key) if nodes[source.key].kind is Kind.VIEW else [source.key])
@@ -77,13 +77,13 @@ def stored_inputs(nodes: Mapping[str, Node], key: str) -> tuple[str, ...]:
 
 def _closure(start: Iterable[str], edges: Mapping[str, Sequence[str]], steps: int | None) -> set[str]:
     found: set[str] = set()
-    waiting, left = set(start), steps
-    while waiting:
-        found |= waiting
+    pending, left = set(start), steps
+    while pending:
+        found |= pending
         if left == 0:
             break
         left = None if left is None else left - 1
-        waiting = {following for key in waiting for following in edges[key]} - found
+        pending = {following for key in pending for following in edges[key]} - found
     return found
 
 

@@ -21,7 +21,7 @@ class ItemOutcome:
 
 @dataclass(frozen=True)
 class RetryAfter:
-    """Result of an item that is to be tried again after a pause; no worker waits during the pause."""
+    """Result of an item that is tried again after a pause; no worker waits during the pause."""
 
     seconds: float
 
@@ -78,7 +78,7 @@ def execute(
 
 
 class _Schedule:
-    """Which items wait, which are at work, which are to be tried again and when, and how the others ended. For one thread."""
+    """Which items are pending, at work, or paused before another attempt, and how the others ended. For one thread."""
 
     def __init__(
         self,
@@ -89,20 +89,20 @@ class _Schedule:
     ) -> None:
         self._inputs, self._submit, self._skipped = inputs, submit, skipped
         self._known = frozenset(order)
-        self._waiting = list(order)
+        self._pending = list(order)
         self._running: dict[Future[bool | RetryAfter], str] = {}
         self._paused: dict[str, float] = {}
         self.outcomes: dict[str, ItemOutcome] = {}
 
     def goes_on(self) -> bool:
-        return bool(self._waiting or self._running or self._paused)
+        return bool(self._pending or self._running or self._paused)
 
     def start_what_may(self) -> None:
-        """Start the items whose pause is over; start or skip every waiting one whose inputs have ended."""
+        """Start the items whose pause is over; start or skip every pending one whose inputs have ended."""
         for item in [item for item, moment in self._paused.items() if moment <= time.monotonic()]:
             del self._paused[item]
             self._start(item)
-        self._waiting = [item for item in self._waiting if not self._has_left(item)]
+        self._pending = [item for item in self._pending if not self._has_left(item)]
 
     def wait(self) -> None:
         """Wait until an item at work ends, or a pause is over, and keep the outcomes."""
@@ -168,11 +168,11 @@ class _AtWork:
 
 
 STREAM_SECONDS, DELTA_SECONDS, OTHER_SECONDS = 5.0, 60.0, 600.0
-"""How often a flow looks for something new unless it is set: a stream; a view of Delta tables only; another view."""
+"""How often a flow checks for something new unless it is set: a stream; a view of Delta tables only; another view."""
 
 
 def pace(settings: Iterable[Mapping[str, str]], *, streaming: bool, external: bool) -> float:
-    """Seconds from one look at a flow's inputs to the next.
+    """Seconds from one check of a flow's inputs to the next.
 
     `settings`: where `pipelines.trigger.interval` may stand, the first one wins. `external`: the flow reads something else than the
     pipeline's own tables. A setting of 0 means without a pause.
@@ -184,7 +184,7 @@ def pace(settings: Iterable[Mapping[str, str]], *, streaming: bool, external: bo
 
 
 class Rounds:
-    """Which flows are due. `paces`: seconds between two looks, by flow, in the order in which flows of one round may start."""
+    """Which flows are due. `paces`: seconds between two checks, by flow, in the order in which flows of one round may start."""
 
     def __init__(self, paces: Mapping[str, float], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._paces, self._clock = dict(paces), clock

@@ -42,7 +42,7 @@ class FlowRunner:
 
     def has_work(self, tasks: Sequence[Task]) -> bool:
         """Whether a flow of a round has something to do. After the first sign of it there is a short pause: files that come together,
-        for several flows, are to be in one round."""
+        for several flows, belong in one round."""
         for task in tasks:
             if not self._rests(task):
                 time.sleep(_TOGETHER_SECONDS)
@@ -83,7 +83,7 @@ class FlowRunner:
         return True
 
     def _register(self, task: FlowTask) -> None:
-        """Put the table of a flow that failed into the registry if one of its first commits has made it: its rows are to be seen."""
+        """Put the table of a flow that failed into the registry if one of its first commits has made it: its rows must be visible."""
         if task.target in self._opened.storage.registry().datasets:
             return
         if task.dataset.sink is None and TableLog(task.path()).version() >= 0:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.analysis.analyzed import AnalyzedFlow
-from lakelet.analysis.file_sources import told_moves
+from lakelet.analysis.file_sources import given_moves
 from lakelet.analysis.sink_paths import sink_definition
 from lakelet.base.errors import Location
 from lakelet.base.failpoints import reached
@@ -75,7 +75,7 @@ def report_plan(opened: OpenedPipeline, progress: UpdateProgress, everything: Se
 
 
 def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
-    """Record the update, its tables and views in the registry, and drop the tables that are to be dropped."""
+    """Record the update, its tables and views in the registry, and drop inactive tables where that is configured."""
     config, owner, storage, catalog = opened.config, opened.owner, opened.storage, opened.environment.catalog
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     mine = claimed(repaired.registry, owner, catalog.datasets)
@@ -126,8 +126,8 @@ def report_notices(opened: OpenedPipeline) -> None:
 
 
 def report_unused_moves(opened: OpenedPipeline) -> None:
-    """Emit a warning for each `--moved` that fits no source of a flow that was looked at."""
-    for given, move in zip(opened.config.paths.moved, told_moves(), strict=True):
+    """Emit a warning for each `--moved` that fits no source of a flow that was decided."""
+    for given, move in zip(opened.config.paths.moved, given_moves(), strict=True):
         if move not in opened.environment.sources.moves:
             opened.reporter.notice(
                 f"--moved {'='.join(given)} has no effect: no stream of this update has read {given[0]} and reads {given[1]}"

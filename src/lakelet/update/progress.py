@@ -91,7 +91,7 @@ _COUNTS = ("backlog_files", "backlog_bytes")
 
 
 def backlog(sources: Sequence[SourcePosition], *, processed: bool = False) -> dict[str, Any]:
-    """`metrics` of a `flow_progress` event: what waits in the sources that were looked at, nothing once it was `processed` (EL-14).
+    """`metrics` of a `flow_progress` event: what is pending in the sources that were listed, nothing once it was `processed` (EL-14).
 
     The sum of all sources is left out where one of them is not known.
     """

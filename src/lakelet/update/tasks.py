@@ -1,4 +1,4 @@
-"""The flows of an update as tasks: their order, and what is to be done for each and why, as a plan."""
+"""The flows of an update as tasks, in their order; and the plan: what is done for each and why."""
 
 from __future__ import annotations
 

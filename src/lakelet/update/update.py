@@ -162,7 +162,7 @@ class Update:
             environment.memory.queries.close(environment.spark)
 
     def _pace(self, task: Task) -> float:
-        """Seconds between two looks at what a flow reads, in a continuous update."""
+        """Seconds between two checks of what a flow reads, in a continuous update."""
         if isinstance(task, UnanalyzedTask):
             return pace([self._opened.config.parameters], streaming=True, external=True)
         dataset, flow = task.dataset, task.declared
@@ -193,15 +193,15 @@ class Update:
         self._hooks.close()
         try:
             self._events.close()
-        except LakeletError as lost:
-            self._progress.errors.append(lost)
+        except LakeletError as failure:
+            self._progress.errors.append(failure)
             if state is UpdateState.COMPLETED:
                 state = UpdateState.FAILED
-                self._progress.update_is(state, error=lost)
+                self._progress.update_is(state, error=failure)
         storage = self._opened.storage
         registry = storage.registry()
         if registry.last_update is not None and registry.last_update.id == self._opened.id:
-            # What failed or was interrupted may have left more than it knows: the next update looks.
+            # What failed or was interrupted may have left more than it knows: the next update repairs.
             storage.save(replace(registry, last_update=replace(registry.last_update, clean=state is UpdateState.COMPLETED)))
         return state
 

@@ -49,7 +49,7 @@ def test_a_context_refuses_to_be_changed(kind: type[Any]) -> None:
 
 def test_an_analyzer_has_no_input_that_can_be_left_out() -> None:
     given = [field for field in fields(AnalysisInputs) if field.init]
-    assert len(given) == 10
+    assert len(given) == 11
     assert [field.name for field in given if (field.default, field.default_factory) != (MISSING, MISSING)] == []
 
 

@@ -116,8 +116,7 @@ class SqlText:
 
     def _described(self, dataset: Dataset, kind: str) -> DataFrame:
         """History or detail of a dataset, which is an input then: what this update does to it comes first."""
-        flow = getattr(self._reader, "flow", None)
-        if flow is None or flow.target.key != dataset.name.key:
+        if self._reader.flow.target.key != dataset.name.key:
             self._reader.noted(dataset, streaming=False)
         return facts(self._spark, dataset, kind, self._run)
 

@@ -60,21 +60,21 @@ def finish(recording: Recording, opened: OpenedPipeline, everything: Sequence[Ta
     if not completed:
         remove_record(opened.storage)
         return ""
-    doubt = ""
+    reason = ""
     try:
         text = _record(recording, opened, everything, progress).to_json()
     except Exception as problem:  # whatever goes wrong with a record must not change how the update ended
-        doubt = f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}"
-        text = doubt_json(doubt)
+        reason = f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}"
+        text = doubt_json(reason)
     with suppress(LakeletError):
         save_record(opened.storage, text)
-    return doubt
+    return reason
 
 
 def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task], progress: UpdateProgress) -> IdleRecord:
     """Return the record. Its facts are taken before the flows are decided again: what comes later counts as a change. Raises _Doubt."""
-    for doubt in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
-        raise _Doubt(doubt)
+    for reason in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
+        raise _Doubt(reason)
     found = (*recording.start, *_read(recording, opened, everything), *facts.looked_up(recording.here, _stored(opened)))
     events, steps = idle_update(opened, everything)
     if names_stand_in(events):
@@ -108,7 +108,7 @@ def _is_file(signature: str) -> bool:
 
 
 def _of_pipeline(opened: OpenedPipeline, everything: Sequence[Task], progress: UpdateProgress) -> Iterator[str]:
-    """Yield a doubt for each flow that always runs, and for each whose next analysis may differ from this one."""
+    """Yield a stale reason for each flow that always runs, and for each whose next analysis may differ from this one."""
     for table in opened.config.tables.values():
         if scheme_of(table.path) is not None:
             yield f"{table.given} does not lie on this machine"
@@ -140,7 +140,7 @@ def _of_flow(task: FlowTask) -> Iterator[str]:
 
 
 def _of_table(task: FlowTask, storage: Storage, *, ran: bool) -> Iterator[str]:
-    """Yield the doubts about one target. `ran`: flows of this update ran, so the analysis saw the tables of before."""
+    """Yield the stale reasons of one target. `ran`: flows of this update ran, so the analysis saw the tables of before."""
     if task.dataset.sink is not None:
         if task.dataset.sink.format.lower() not in _KNOWN_SINKS:
             yield f"{task.target} may read what it has sent"
@@ -163,7 +163,7 @@ def _of_source(spec: SourceSpec) -> Iterator[str]:
 
 
 def _of_code(opened: OpenedPipeline) -> Iterator[str]:
-    """Yield the doubts about the source files and about the modules that they import, but for Python's, Spark's, and harmless ones."""
+    """Yield the stale reasons of the source files and of the modules that they import, but for Python's, Spark's, and harmless ones."""
     helpers = {module.__name__.partition(".")[0] for module in opened.loaded.helpers}
     own = [*map(str, opened.config.files), *(file for module in opened.loaded.helpers if (file := getattr(module, "__file__", None)))]
     for file in own:
