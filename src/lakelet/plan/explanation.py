@@ -318,22 +318,3 @@ def _legend() -> list[str]:
         f'<text class="small" x="{_MARGIN + 90 * number + 18}" y="22">{layer}</text>'
         for number, layer in enumerate(LAYERS)
     ]
-
-
-__all__ = [
-    "Box",
-    "GraphLayout",
-    "Spot",
-    "Standing",
-    "graph_html",
-    "graph_json",
-    "graph_mermaid",
-    "graph_svg",
-    "graph_text",
-    "kind_text",
-    "order_columns",
-    "placed",
-    "plan_json",
-    "plan_text",
-    "route",
-]

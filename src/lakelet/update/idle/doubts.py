@@ -156,6 +156,3 @@ def is_plain(file: str) -> bool:
 def is_standard(module: str) -> bool:
     """Return whether a module belongs to Python's standard library."""
     return module.partition(".")[0] in sys.stdlib_module_names
-
-
-__all__ = ["DOUBTFUL", "HARMLESS", "SPARK", "doubts_of", "is_plain"]

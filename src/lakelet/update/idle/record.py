@@ -150,16 +150,3 @@ def _event(stored: Mapping[str, Any]) -> Event:
 def _step(stored: Mapping[str, Any]) -> Step:
     lists = {name: tuple(stored[name]) for name in ("inputs", "transforms")}
     return Step(**{**stored, **lists, "kind": Kind(stored["kind"]), "strategy": Strategy(stored["strategy"])})
-
-
-__all__ = [
-    "STAND_IN",
-    "IdleRecord",
-    "doubt_json",
-    "for_update",
-    "load_record",
-    "names_stand_in",
-    "record_file",
-    "remove_record",
-    "save_record",
-]

@@ -72,7 +72,10 @@ def finish(recording: Recording, opened: OpenedPipeline, everything: Sequence[Ta
 
 
 def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task], progress: UpdateProgress) -> IdleRecord:
-    """Return the record. Its facts are taken before the flows are decided again: what comes later counts as a change. Raises _Doubt."""
+    """Return the record. Raises _Doubt.
+
+    Its facts are taken before the flows are decided again: what comes later counts as a change.
+    """
     for reason in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
         raise _Doubt(reason)
     found = (*recording.start, *_read(recording, opened, everything), *facts.looked_up(recording.here, _stored(opened)))
