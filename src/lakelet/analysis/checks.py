@@ -1,6 +1,8 @@
-"""Checks of one dataset whose query is known: kind, columns, stream.
+"""Checks of one dataset whose query is known: kind, columns, stream, replaced rows, and what a stream may read.
 
-Each check raises or returns coded errors; `analysis` says when it is made.
+Each check raises or returns coded errors; `analyzer` and `flow_queries` say when it is made. A stream can read tables whose commits only
+add rows (DS-10): what is known before anything runs is refused, or noted, here. What only the commits of a table tell is found when a
+flow runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Datasets whose functions fail during analysis: those with errors, and those that only an update can check (decision 0044)."""
+"""Queries that fail during analysis: which failures are errors in definitions, and which only an update can check (decision 0044).
+
+In: the findings of an analysis, or what a function raised. Out: errors, notices. Tables that a function would have read behind the line
+at which it failed are reported too, where they are unknown.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Facts read off Spark's analysed plans: streaming leaves with their filters, and what makes a batch query skippable."""
+"""Facts read off Spark's analysed plans.
+
+In: the plan of a query over placeholders. Out: streaming leaves with their filters, what makes a batch query skippable, and which
+partitions of its input a partition of a view depends on: a view whose rows of a day depend only on one table's rows of that day can be
+refreshed day by day (docs/semantics/updates.md, UP-8).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
-"""The one runner of streaming flows: `availableNow`, one Delta commit per micro-batch (`micro_batches`).
+"""The one runner of streaming flows into tables: `availableNow`, one Delta commit per micro-batch (`micro_batches`).
 
-A flow that meets new columns is built again and goes on with the same checkpoint.
+In: a task. Out: all that its sources have, committed. A flow that meets new columns is built again and goes on with the same checkpoint.
+
+Earlier starts have an effect on the files that a flow reads (docs/semantics/sources.md). A batch that was planned and perhaps not
+completed is read again. If the table has it, its files stay those that were planned; if not, they are read as they are now. Files that
+change while they are read make the flow start again, a few times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Objects that all flows of an update share: a frozen `Environment`, and an `UpdateMemory` for what changes during the update."""
+"""Objects that all flows of an update share: a frozen `Environment`, and an `UpdateMemory` for what changes during the update.
+
+The memory has the streaming queries that stay alive between the rounds of a continuous update (docs/decisions/0050-kept-queries.md).
+Starting a query costs more than a small micro-batch does: a session, the flow's function, two Python processes, Spark's analysis. A query
+that reads the files of one source and nothing else has no other way to learn of changes than its source, so it can wait for the next
+round.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What a batch query of a flow fails with, as the error of its flow."""
+"""What a query of a flow fails with, as the error of its flow.
+
+In: what Spark, Delta or the function raised. Out: a `LakeletError`. A batch query: `failures_of`. A streaming query that cannot go on
+from where it was: `stream_failure`, with the command that helps (DS-10, DS-12). Spark and Delta notice most of it when the query runs;
+their messages are read here. No Spark calls.
+"""
 
 from __future__ import annotations
 

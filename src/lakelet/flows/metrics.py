@@ -1,7 +1,12 @@
-"""Measurements of a flow, and their events. No Spark calls.
+"""Measurements of a flow, and their events.
 
-`BatchMetrics` are kept in the commit of the batch. The ids of the events follow from what they report, so an event that the
-update did not get to write is written by the next one (`repair`), and one that it did write is recognised.
+In: what Spark counted while rows were written. Out: the `BatchMetrics` that the commit keeps, and events. The ids of the events follow
+from what they report, so an event that the update did not get to write is written by the next one (`repair`), and one that it did write
+is recognised.
+
+Each row of a view counts once in each flow that reads it (UP-5). Spark counts where the rows pass. A sort passes them twice: a first time
+to find out how they spread. There the view's rows are kept while the query runs. A view that a query reads several times is counted each
+time, and one of the counts is taken.
 """
 
 from __future__ import annotations

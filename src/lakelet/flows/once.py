@@ -1,7 +1,12 @@
-"""Flows that append a batch one time (DS-9): rows and txn are one commit.
+"""Flows that run one time: a batch that is appended (DS-9), and change flows over a stream (CD-13, CD-21).
 
-Done means done since the last reset, also if the query changed. The table's log decides: the txn has the reset epoch in its application id.
-A marker file in the flow's checkpoint folder saves later updates from reading the log, and stays where the table lets txns expire.
+Done means done since the last reset, also if the query changed. Rows and txn of a batch are one commit, and the table's log decides: the
+txn has the reset epoch in its application id. A marker file in the flow's checkpoint folder (`checkpoints`) saves later updates from
+reading the log, and stays where the table lets txns expire.
+
+A change flow over a stream applies what is there when it runs, and nothing that comes later. All of it is one micro-batch, so the commit
+of that batch decides. A stream with a watermark needs further batches to emit the rows that it holds back: there the marker alone
+decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Flows that compute a part of their table anew in each update: REPLACE WHERE (docs/semantics/replacing.md, RP-1)."""
+"""Flows whose rows take the place of others (docs/semantics/replacing.md).
+
+REPLACE WHERE (RP-1) computes a part of its table in each update: `decide_part`, `run_part`. REPLACE USING (RP-2) replaces the rows with
+the same keys in each micro-batch: `arrived`. There the table itself is the state: of each key it has the rows with the greatest sequence
+that has arrived, and that is computed from them. In: rows of the flow. Out: an exchange, which `storage.delta.replaced_rows` commits.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Flows into sinks: rows that leave the pipeline (SK-1 to SK-9, decision 17).
 
 A Delta sink gets each micro-batch in one commit, under the id of the flow's checkpoint and the batch's number: Delta leaves out what it
-has. A folder of files gets it once too (`sent_files`). Handlers of the user's and all other formats get a batch again when the process died
+has. A folder of files gets it once too (`send`). Handlers of the user's and all other formats get a batch again when the process died
 before Spark noted it. Nothing that was written is ever cleaned: a full refresh gives the flow a new checkpoint, and its batches begin with
 number 0.
 """
@@ -308,6 +308,13 @@ def run_sink_once(task: FlowTask) -> None:
     reached("flow.drained")
     write_marker(storage, flow, id=id, done=True)
     reached("flow.finished")
+
+
+# --- batches as files, each once (SK-12, decision 42) ------------------------------------------------------------------------------------
+#
+# A batch is written to a staging folder below the target folder, whose name readers leave out. A note in the flow's checkpoint then names
+# its files: that is the commit. After it the files are moved into the target folder, one by one, however often the process dies. A batch
+# without a note is written again, one with a note never.
 
 
 FORMAT = 1

@@ -1,7 +1,12 @@
-"""Streams of Spark's own file source, whose folder was moved (docs/decisions/0064-moved-files.md).
+"""What a flow does about its file sources besides reading them: it follows folders that were moved, and cleans what it has read.
 
-Spark keeps the absolute paths of the files that a query has read in `<checkpoint>/sources/<number>`. They are rewritten before the query
-starts. All new contents are stored in one file first, so that a process that dies meanwhile leaves what the next one completes.
+In: a task, before its query starts or after it has ended. A source is known by what it reads, though its state goes by its number in the
+query (SO-7, SO-11). Where a folder lies is noted (docs/decisions/0064-moved-files.md). Spark keeps the absolute paths of the files that a
+query has read in `<checkpoint>/sources/<number>`. They are rewritten before the query starts. All new contents are stored in one file
+first, so that a process that dies meanwhile leaves what the next one completes.
+
+After a flow has read all its files, `cloudFiles.cleanSource` does its work (AL-25). Trouble there is a warning. It never fails a flow,
+whose rows are in the table by then.
 """
 
 from __future__ import annotations

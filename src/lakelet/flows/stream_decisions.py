@@ -1,4 +1,7 @@
-"""Whether a streaming flow has something to do: what waits in each source of its query. Starts no query."""
+"""Whether a streaming flow has something to do: what is pending in each source of its query. Starts no query.
+
+In: a task, its checkpoint, the logs of its sources. Out: a `Decision` with a `SourcePosition` for each source.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Materialized views: decide whether anything changed, compute, replace in one commit."""
+"""Materialized views: decide whether anything changed, compute, replace in one commit.
+
+In: the task of a view. Out: a decision by fingerprint and data versions; a commit of the whole view, or of the partitions that new rows
+of its input belong to (UP-8). How Spark computes a view follows from the size of what it reads (docs/decisions/0052-views-by-size.md).
+"""
 
 from __future__ import annotations
 
@@ -128,6 +132,9 @@ def _written_in_part(
     return overwrite_partitions(frame.sparkSession, task.path(), rows, spec, of=of, measure=measure)
 
 
+# --- partitions --------------------------------------------------------------------------------------------------------------------------
+
+
 _MOST = 200
 """With more partitions the whole view is computed, which takes no longer."""
 
@@ -189,6 +196,9 @@ def _values(files: Iterable[Mapping[str, str | None] | None], column: str) -> fr
             return None
         found.add(values[column.lower()] or None)  # Delta also writes NULL as an empty text
     return frozenset(found)
+
+
+# --- settings by size --------------------------------------------------------------------------------------------------------------------
 
 
 COMPILED_BYTES = 128 * 1024

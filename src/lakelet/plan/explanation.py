@@ -1,6 +1,8 @@
-"""Plan and graph as text, as JSON values and as a Mermaid chart: what `lakelet plan` and `lakelet graph` print.
+"""Plan and graph as text, as JSON values, as a Mermaid chart and as a picture: what `lakelet plan` and `lakelet graph` print.
 
-Pure: values in, text out. Tests compare with golden files.
+Pure: values in, text out; nothing is fetched when a picture is shown. Tests compare with golden files. In a picture the column of a
+dataset is the number of datasets before it; within a column they are ordered so that few lines cross. The colour shows the layer, the
+border and the word below the name the state after the last update.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The dataset graph: who reads whom. Pure values and traversal, no Spark."""
+"""The dataset graph: who reads whom, and in which layer each dataset is. Pure values and traversal, no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""What an update was asked for: which datasets it refreshes and resets (RE-3, RE-4, decision 5), other conditions of flows (RP-5)."""
+"""What an update was asked for: which datasets it refreshes and resets (RE-3, RE-4, decision 5), other conditions of flows (RP-5).
+
+In: a request and the graph. Out: a `Selection` of keys.
+
+Names may be selectors. `agent*` is a glob, `+name` a dataset with everything it reads, `name+` with everything that reads it; a number
+beside the plus limits the steps: `1+name`, `name+2`. A glob is compared with as many parts of a name as it has. `gold.*` selects the
+tables of the schema gold, or of the layer gold if there is no such schema.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runs work over a graph with a few threads. No Spark, no events: decides only what may start when."""
+"""Runs work over a graph with a few threads, and says in a continuous update which flows are due. No Spark, no events.
+
+In: items with their inputs, and a function that does one. Out: the outcome of each. A continuous update makes rounds of triggered work
+within one update, until somebody stops it (RE-15, decision 18): `Rounds`.
+"""
 
 from __future__ import annotations
 

@@ -144,6 +144,3 @@ def _unexpected(problem: BaseException, task: Task) -> LakeletError:
         return LakeletError("FLOW_FAILED", f"the flow failed: {type(problem).__name__}", dataset=task.name, why=str(problem))
     what = f"the flow failed: {type(problem).__name__}"
     return run_failure(problem, dataset=str(task.dataset.name), where=task.declared.where, what=what)
-
-
-# --- descriptions of tables ---------------------------------------------------------------------------------------------------------------

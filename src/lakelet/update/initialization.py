@@ -1,4 +1,8 @@
-"""Initialization of an update that holds the lease: repairs, registry, resets, and the events about the plan."""
+"""Initialization of an update that holds the lease: repairs, registry, resets, and all events before its flows run.
+
+In: an opened pipeline and its tasks. Out: a storage that is ready for the flows; events of definitions, of what resets leave, and of the
+plan.
+"""
 
 from __future__ import annotations
 

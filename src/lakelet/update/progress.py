@@ -1,4 +1,8 @@
-"""How far an update is: everything about it that changes while it runs, each change of a state with its event."""
+"""How far an update is: everything about it that changes while it runs, each change of a state with its event.
+
+In: decisions and outcomes of flows. Out: `flow_progress`, `update_progress` and `planning_information` events: the backlog of a stream, the
+technique of a materialized view.
+"""
 
 from __future__ import annotations
 

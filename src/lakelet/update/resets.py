@@ -1,7 +1,12 @@
-"""Effects of a reset on the registry: tables begin again, or flows read their sources again (RE-4, RE-6).
+"""Tables that begin again, and tables that nothing defines any more.
 
-Both are numbers in the paths of checkpoints and source states, written at once for all. A table gets its new epoch, and loses its old rows,
-in the first commit after it.
+In: the registry, and what was asked for. Out: the registry after it. A reset makes tables begin again, or flows read their sources again
+(RE-4, RE-6): both are numbers in the paths of checkpoints and source states, written at once for all. A table gets its new epoch, and
+loses its old rows, in the first commit after it.
+
+Inactive tables, which the code no longer defines, stay readable (RE-8). `pipelines.dropInactiveTables=true` in the pipeline's
+configuration drops them in the next update. The process may die during a drop: the registry entry first gets a newer reset epoch, so that
+no remaining file counts, and is removed last.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One update, from its first event to its terminal one.
 
 Analysis comes first and writes nothing; then the lease is taken, what a crash left is repaired, resets are recorded, and the flows run.
+A `Replay` is an update that runs no flow: it gives quarantined rows of one dataset back to it (QU-20 ff).
 """
 
 from __future__ import annotations
