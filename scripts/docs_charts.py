@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 
-from lakelet.plan.drawing import Spot, order_columns, route
-from lakelet.plan.layers import depths
+from lakelet.plan.explanation import Spot, order_columns, route
+from lakelet.plan.graph import depths
 
 _SHAPES = {"[(": "table", "([": "view", "[/": "files", "[": "box"}
 _NODE = re.compile(r'(?P<id>\w+)(?:(?P<open>\[\(|\(\[|\[/|\[)"?(?P<text>[^"\[\]]*?)"?(?:\)\]|\]\)|/\]|\]))?')

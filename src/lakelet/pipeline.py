@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,7 @@ class Pipeline:
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
-            notices = [*opened.loaded.notices, *opened.environment.notices, *mapping_notices(tables)]
+            notices = [*opened.loaded.notices, *chain(*opened.analysis.notices.values()), *mapping_notices(tables)]
             return Checked(opened.analysis.graph, tuple(dict.fromkeys(notices)), opened.analysis.unchecked)
 
     def states(self) -> Mapping[str, Standing]:
@@ -158,7 +159,7 @@ class Pipeline:
         from lakelet.update.tasks import flow_tasks, planned
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
-            found = planned(opened.environment, flow_tasks(opened.analysis), opened.selection)
+            found = planned(opened.environment, flow_tasks(opened.analysis, opened.environment), opened.selection)
             return replace(found, unchecked=opened.analysis.unchecked)
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
@@ -213,7 +214,7 @@ class Pipeline:
         for a dataset without a quarantine, or one whose rows are computed again as a whole.
         """
         from lakelet.storage.eventlog.writer import EventWriter
-        from lakelet.update.replaying import Replay
+        from lakelet.update.update import Replay
 
         Storage(self.config.storage).refuse_if_busy()
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
@@ -238,7 +239,7 @@ class Pipeline:
         checking: bool = False,
         recording: Recording | None = None,
     ) -> Iterator[OpenedPipeline]:
-        """`checking`: see `Analyzer.run`. `recording`: records what is read until the block begins."""
+        """`checking`: see `Analyzer.pipeline`. `recording`: records what is read until the block begins."""
         config = self.config
         with self._loaded(update_id, write, recording, request=request) as (found, end_watching):
             from lakelet.update.opened import OpenedPipeline
@@ -247,7 +248,7 @@ class Pipeline:
             environment = found.environment
             registry, kept = environment.storage.registry(), _never_reset(environment.catalog)
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
-            analysis = environment.analyses.pipeline(found.loaded, unbound, checking=checking)
+            analysis = environment.analyzer.pipeline(found.loaded, unbound, checking=checking)
             failed = _failed(environment.storage, analysis.graph) if request.refresh_failed else frozenset()
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
             check_resets(selection, environment, analysis.datasets)

@@ -1,95 +1,197 @@
-"""Values of the analysis: functions that open what datasets read, and the facts found about datasets and flows."""
+"""Values of the analysis: what it starts from, what it has found so far, and its results about datasets and flows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
-from lakelet.analysis.partitions import PartitionSource
-from lakelet.analysis.plan_facts import Placeholders, StreamPlan
+from lakelet.analysis.plan_facts import NO_STREAM, PartitionSource, Placeholders, StreamPlan
+from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
+from lakelet.config import properties
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.plan.graph import Graph
+from lakelet.plan.kinds import FlowKind
+from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.from_json import JsonSchemas
+from lakelet.spark.names.reader import FileOpener
+from lakelet.spark.session_clones import UpdateSession
+from lakelet.storage.root import StoredDataset
 
-OpenSource = Callable[[Flow, int, Any, Placeholders], DataFrame]
-"""(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
+STRICT = "lakelet.strictActions"
+"""Configuration key: `true` refuses actions inside functions."""
+
+
+def strict_actions(parameters: Mapping[str, str]) -> bool:
+    """Whether the configuration refuses actions. Raises PROPERTY_INVALID for a value that is neither true nor false."""
+    try:
+        return properties.switch(properties.look_up(parameters, STRICT) or "false")
+    except ValueError as problem:
+        raise LakeletError("PROPERTY_INVALID", f"{STRICT}: {problem}", todo="Correct the value in the pipeline's configuration.") from None
+
 
 OpenRows = Callable[[Dataset, Any], DataFrame | None]
 """(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
 
 
+@dataclass(frozen=True, eq=False)
+class AnalysisInputs:
+    """What one analysis starts from.
+
+    Args:
+        stored: what the storage knows, by key.
+        parameters: the pipeline's configuration.
+        placeholders: of the tables that functions read.
+        files, open_rows: open what else a function reads.
+        json_schemas: of the flows' calls of `from_json`.
+        has_run: whether a flow that runs once has run.
+        made_with: what a change table was made with, by key (`cdc.identity`).
+        ever_run: an update of this storage has begun before.
+    """
+
+    spark: UpdateSession
+    catalog: Catalog
+    stored: Mapping[str, StoredDataset]
+    parameters: Mapping[str, str]
+    placeholders: Placeholders
+    files: FileOpener
+    open_rows: OpenRows
+    json_schemas: JsonSchemas
+    has_run: Callable[[Flow], bool]
+    made_with: Callable[[str], str | None]
+    ever_run: bool
+
+    def __post_init__(self) -> None:
+        """Raises PROPERTY_INVALID for a wrong value of lakelet.strictActions, also where no function asks for rows."""
+        strict_actions(self.parameters)
+
+    @cached_property
+    def strict(self) -> bool:
+        """Whether a function that asks for rows is refused."""
+        return strict_actions(self.parameters)
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What deciding about a batch query needs; of a stream all of it is empty.
+
+    Attributes:
+        fingerprint: digest of all that its rows depend on besides its input rows.
+        earlier_fingerprint: the same in the form that storages of before table descriptions (TP-1) hold: as good as the present one.
+        always: why it can never be skipped, or None.
+        outside: keys of the tables from outside that it reads as they are.
+        partitions: the input rows that one partition of a view depends on; None where the query does not determine them.
+    """
+
+    fingerprint: str = ""
+    earlier_fingerprint: str | None = None
+    always: str | None = None
+    outside: tuple[str, ...] = ()
+    partitions: PartitionSource | None = None
+
+
 @dataclass(frozen=True)
 class AnalyzedFlow:
-    """One flow: whether it is a stream, its columns, and what deciding about it needs. `complete`: a stream whose result is replaced."""
+    """One flow: what was declared, its kind, its columns, and what deciding about it and running it needs.
 
-    flow: Flow
-    streaming: bool
+    Attributes:
+        stream: the sources of a stream; of a batch it is empty.
+        batch: what a batch query depends on.
+        sources: its cloudFiles sources, in the order of their numbers.
+        of_views: settings of the views that it reads.
+        transforms: the functions of `lakelet.transforms` that its function applied, those of the views that it reads included, as calls.
+        plan: its analysed plan, from which the lineage of its columns is read when it is asked for.
+    """
+
+    declared: Flow
+    kind: FlowKind
     schema: StructType
-    stream: StreamPlan | None
-    fingerprint: str
-    always: str | None
-    complete: bool = False
-    outside: tuple[str, ...] = ()
-    """Keys of the tables from outside that a batch query reads as they are."""
+    stream: StreamPlan = NO_STREAM
+    batch: BatchPlan = BatchPlan()
+    sources: tuple[SourceSpec, ...] = ()
     of_views: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the views that it reads."""
-    earlier_fingerprint: str | None = None
-    """The fingerprint in the form that storages of before table descriptions (TP-1) hold: as good as the present one."""
     transforms: tuple[str, ...] = ()
-    """The functions of `lakelet.transforms` that its function applied, those of the views that it reads included, as calls."""
-    partitions: PartitionSource | None = None
-    """For a materialized view: the input rows that one of its partitions depends on; None where the query does not determine them."""
-    unversioned: str | None = None
-    """Why a stream depends on data without versions, such as files that it joins; None where it does not. For a batch see `always`."""
     plan: TracedPlan = field(default_factory=TracedPlan)
-    """Its analysed plan, from which the lineage of its columns is read when it is asked for."""
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
 
 
 @dataclass(frozen=True)
 class AnalyzedDataset:
-    """One stored dataset: its kind as it turned out, and the columns its table will have."""
+    """One stored dataset: its kind as it turned out, the columns its table will have, its flows.
+
+    `inputs`: keys of the stored datasets that it reads, views resolved to what they read.
+    """
 
     dataset: Dataset
     kind: Kind
     schema: StructType
     flows: tuple[AnalyzedFlow, ...]
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnanalyzedDataset:
+    """A stored dataset that could not be analysed: its own error is among the failures, or what it reads has one."""
+
+    dataset: Dataset
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each.
+    """All that analysis found out, complete.
 
-    `unchecked`: notices about those that only an update can check.
+    Attributes:
+        graph: all datasets.
+        results: each stored dataset, by key.
+        notices: about flows, by name of the flow, each once.
+        failures: keys of datasets that cannot be analysed now because of data or user code, with the error of each.
+        unchecked: notices about those that only an update can check.
     """
 
     graph: Graph
-    datasets: Mapping[str, AnalyzedDataset]
+    results: Mapping[str, AnalyzedDataset | UnanalyzedDataset]
     failures: Mapping[str, LakeletError]
+    notices: Mapping[str, tuple[Notice, ...]]
     unchecked: tuple[Notice, ...] = ()
+
+    @property
+    def datasets(self) -> Mapping[str, AnalyzedDataset]:
+        """Those that could be analysed."""
+        return {key: found for key, found in self.results.items() if isinstance(found, AnalyzedDataset)}
 
 
 @dataclass
 class Findings:
     """Findings of an analysis so far, besides the datasets.
 
-    errors: definition errors. failures: by dataset, errors that only the run reports. notices: by flow. uncertain: datasets whose
-    columns may be others once there are rows to look at, and what reads them. looked: datasets whose functions look at data.
-    growing: datasets with a `from_json` whose fields are not known before a flow has run. waiting: what reads them, uncertain too.
+    Attributes:
+        errors: definition errors.
+        failures: by dataset, errors that only the run reports.
+        notices: by flow.
+        uncertain: datasets whose columns may be others once there are rows, and what reads them.
+        reads_rows: datasets whose functions read rows while they are called.
+        fields_unknown: datasets with a `from_json` whose fields are not known before a flow has run.
+        below_unknown: what reads those, uncertain too.
     """
 
     errors: list[LakeletError] = field(default_factory=list)
     failures: dict[str, LakeletError] = field(default_factory=dict)
-    notices: dict[str, list[Notice]] = field(default_factory=dict)
+    notices: dict[str, dict[Notice, None]] = field(default_factory=dict)
     uncertain: set[str] = field(default_factory=set)
-    growing: set[str] = field(default_factory=set)
-    waiting: set[str] = field(default_factory=set)
-    looked: set[str] = field(default_factory=set)
+    fields_unknown: set[str] = field(default_factory=set)
+    below_unknown: set[str] = field(default_factory=set)
+    reads_rows: set[str] = field(default_factory=set)
 
     def notice(self, flow: Flow, *notices: Notice) -> None:
-        self.notices.setdefault(flow.name, []).extend(notices)
+        """Add notices about a flow; each is kept once, as a query is analysed several times."""
+        self.notices.setdefault(flow.name, {}).update(dict.fromkeys(notices))

@@ -1,26 +1,32 @@
-"""Checks of one dataset whose query is known: kind, columns, stream.
+"""Checks of one dataset whose query is known: kind, columns, stream, replaced rows, and what a stream may read.
 
-Each check raises or returns coded errors; `analysis` says when it is made.
+Each check raises or returns coded errors; `analyzer` and `flow_queries` say when it is made. A stream can read tables whose commits only
+add rows (DS-10): what is known before anything runs is refused, or noted, here. What only the commits of a table tell is found when a
+flow runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
 from lakelet.analysis.plan_facts import Placeholders, aggregates_all
-from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.jvm.frames import analyzed
-from lakelet.language.model import Dataset, Flow, Kind
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.cdc.checks import is_unordered
+from lakelet.jvm.expressions import uses
+from lakelet.jvm.frames import analyzed, without_rows
+from lakelet.language.model import Dataset, Flow, Kind, Replacement
 from lakelet.language.registry import Notice
-from lakelet.spark.errors.diagnosis import first_line
+from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 from lakelet.spark.names.reader import ddl
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import unenforceable
@@ -287,3 +293,124 @@ def mapping_notices(tables: Sequence[tuple[Dataset, StructType]]) -> list[Notice
     odd = {str(dataset.name): names for dataset, names in found if names}
     first = next((dataset.where for dataset, names in found if names), None)
     return [Notice(column_mapping.needed(odd), first)] if first is not None else []
+
+
+_SEQUENCE = "SEQUENCE BY"
+
+
+def part_of(flow: Flow, frame: DataFrame) -> DataFrame:
+    """The rows of a flow's query that are for its table: those that the condition of REPLACE WHERE names, else all."""
+    return frame.where(flow.replaces.where) if flow.replaces is not None and flow.replaces_part else frame
+
+
+def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame: DataFrame) -> None:
+    """Refuse a replacement that the columns of the flow's query cannot make. Raises REPLACE_FLOW_INVALID.
+
+    It is checked on the columns alone: stored rows know nothing of the tables that the query reads.
+    """
+    columns = without_rows(frame)
+
+    def refused(what: str, todo: str, why: str | None = None, nearest: tuple[str, ...] = ()) -> LakeletError:
+        return LakeletError("REPLACE_FLOW_INVALID", what, where=flow.where, dataset=str(dataset.name), why=why, todo=todo, nearest=nearest)
+
+    def unknown(clause: str, name: str, near: Iterable[str]) -> LakeletError:
+        what, todo = f"{clause} names {name!r}, which the query does not return", f"Its columns are: {_listed(frame)}"
+        return refused(what, todo, nearest=tuple(nearest_names(name, near)))
+
+    def type_of(clause: str, given: Any) -> T.DataType:
+        try:
+            value = F.expr(given) if isinstance(given, str) else given
+            kind: T.DataType = columns.select(value).schema.fields[0].dataType
+            if clause != _SEQUENCE and isinstance(kind, T.BooleanType):
+                columns.where(value)  # refuses aggregates and the like
+            return kind
+        except (AnalysisException, ParseException) as problem:
+            name = (problem.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+            if not (problem.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+                todo = f"Write it over the columns that the query returns: {_listed(frame)}"
+                raise refused(f"{clause} does not analyse: {given}", todo, without_proposal(first_line(problem))) from None
+            raise unknown(clause, name, [*frame.columns, *proposed(problem)]) from None
+
+    if not replaces.streams:
+        kind = type_of(replaces.clause, replaces.where)
+        if not isinstance(kind, T.BooleanType):
+            raise refused(
+                f"{replaces.clause} gives {kind.simpleString()}, not boolean: {replaces.where}",
+                "Write a condition, for example day >= '2026-01-01'.",
+            )
+        return
+    fields = {field.name.lower(): field for field in frame.schema.fields}
+    for key in replaces.keys:
+        if key.lower() not in fields:
+            raise unknown(replaces.clause, key, frame.columns)
+        kind = fields[key.lower()].dataType
+        if is_unordered(kind):
+            raise refused(
+                f"the key column {key!r} is {kind.simpleString()}, whose values cannot be compared", "Name columns of other types."
+            )
+    kind = type_of(_SEQUENCE, replaces.sequence_by)
+    if not _is_constant(columns, replaces.sequence_by):
+        why = "The sequence of the rows that are stored is computed again with each micro-batch."
+        raise refused("SEQUENCE BY gives another value each time", "Put it into a column of the query, and name that.", why)
+    if is_unordered(kind):
+        raise refused(f"SEQUENCE BY gives {kind.simpleString()}, whose values cannot be ordered", "Give a number, a time or text.")
+
+
+def _listed(frame: DataFrame) -> str:
+    return ", ".join(frame.columns[:20]) + (" …" if len(frame.columns) > 20 else "")
+
+
+def _is_constant(columns: DataFrame, given: Any) -> bool:
+    """Whether an expression over columns has one value for a row, whenever it is computed."""
+    plan = analyzed(columns.select(F.expr(given) if isinstance(given, str) else given))
+    return bool(plan.deterministic()) and not uses(columns.sparkSession, plan, "CURRENT_LIKE")
+
+
+_SKIP = "skipchangecommits"
+_TAKES_CHANGES = {_SKIP, "ignorechanges"}
+_IN_A_VIEW = "as a batch, in a materialized view"
+
+
+def check_streamed(
+    dataset: Dataset, kind: Kind, flows: Sequence[Flow], options: Mapping[str, str], *, complete: bool, where: Location
+) -> str | None:
+    """Return the notice for a stream over the rows of `dataset`, or None. `complete`: the table is replaced by each of its micro-batches.
+
+    Raises STREAM_SOURCE_UPDATED, at `where`, for a change table whose changes an option takes.
+    """
+    given = {key.lower() for key, value in options.items() if value.lower() == "true"}
+    changes = next((f for f in flows if f.changes is not None), None)
+    if changes is not None:
+        why = f"it is the target of {changes.name}, whose change events update and delete rows; a stream reads added rows only"
+        if given & _TAKES_CHANGES:
+            raise LakeletError(
+                "STREAM_SOURCE_UPDATED",
+                f"it streams from {dataset.name}, whose rows are updated",
+                where=where,
+                why=f"{why}\nthe options skipChangeCommits and ignoreChanges do not go with such a table",
+                todo=f"{remedies(str(dataset.name), batch=_IN_A_VIEW)}.",
+            )
+        return (
+            f"{dataset.name} is the target of {changes.name}: the stream fails at the first commit that updates or deletes rows. "
+            + remedies(str(dataset.name), batch=_IN_A_VIEW)
+        )
+    replacing = next((f.replaces.clause for f in flows if f.replaces is not None), None)
+    if replacing is not None and not given & _TAKES_CHANGES:
+        text = f"{dataset.name} is the target of a {replacing} flow: the stream fails at the first commit that takes rows away. "
+        return text + remedies(str(dataset.name))
+    if given & _TAKES_CHANGES:
+        text = f"every commit of {dataset.name} replaces its rows; with skipChangeCommits a stream gets those it had first"
+        return text if complete and _SKIP in given else None
+    if complete:
+        text = f"{dataset.name} aggregates without a watermark: the stream gets its first rows, and fails once they are replaced"
+        return f"{text}. {remedies(str(dataset.name), batch='as a batch')}, or give its query a watermark: finished groups are added"
+    if kind is Kind.MATERIALIZED_VIEW:
+        text = f"{dataset.name} is a materialized view: the stream gets the rows that are added to it, and fails once one changes or goes"
+        return f"{text}; with skipChangeCommits it goes on, without what that update brings"
+    return None
+
+
+def remedies(name: str, *, batch: str = _IN_A_VIEW) -> str:
+    """Remedy for a stream over a table whose rows are updated."""
+    feed = f'spark.readStream.option("readChangeFeed", "true").table("{name}")'
+    return f"Read its changes with {feed}, or its rows {batch} (spark.read.table, dlt.read)"

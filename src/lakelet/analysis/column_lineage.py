@@ -113,11 +113,11 @@ def _tree(text: str) -> _Node | None:
 
 def _children_first(root: _Node) -> list[_Node]:
     """All nodes, each after its children and the subqueries of its expressions, which may name columns of the children."""
-    waiting, found = [root], []
-    while waiting:
-        node = waiting.pop()
+    pending, found = [root], []
+    while pending:
+        node = pending.pop()
         found.append(node)
-        waiting += [*node.children, *node.subqueries]
+        pending += [*node.children, *node.subqueries]
     return found[::-1]
 
 
@@ -224,7 +224,7 @@ class _Trace:
     ) -> list[_Column] | None:
         """`a#1, upper(b#2) AS c#3]`: the columns, or None if the text from `start` on is no such list. `whole`: it ends with the text."""
         names = {column.id: column.name for column in below}
-        waiting = list(subqueries) if len(_SUBQUERY.findall(text)) == len(subqueries) else []
+        pending = list(subqueries) if len(_SUBQUERY.findall(text)) == len(subqueries) else []
         found: list[_Column] = []
         cursor = start
         for token in _TOKEN.finditer(text, start):
@@ -236,7 +236,7 @@ class _Trace:
                 found.append(_Column(id, before))
             elif id not in names and " AS " in before:
                 expression, _, name = before.rpartition(" AS ")
-                mine = [waiting.pop(0) for _ in _SUBQUERY.findall(expression) if waiting]
+                mine = [pending.pop(0) for _ in _SUBQUERY.findall(expression) if pending]
                 self.sources[id] = self._refs(expression, mine)
                 found.append(_Column(id, name))
             else:

@@ -45,7 +45,7 @@ def check_json_columns(dataset: Dataset, frame: DataFrame, calls: Collection[Jso
 
 
 def fields_missing(dataset: Dataset, changes: ChangeSpec | None, frame: DataFrame, reader: TableReader) -> bool:
-    """Whether rules or a change flow need fields of calls of which no text was seen: the query is to be built again, and has them then."""
+    """Whether rules or a change flow need fields of calls of which no text was seen: the query has them when it is built again."""
     if not any(call.pending for call in reader.json_columns.values()):
         return False
     for_rules = [reader.expects(error.__cause__) for error in check_rules(dataset, frame).errors]
@@ -75,9 +75,9 @@ def assumed(schema: StructType, dataset: Dataset, stored: StoredDataset | None, 
 def with_remedy(problem: LakeletError, dataset: Dataset, found: Findings) -> LakeletError:
     """An error, with the remedy for a field that is missing where a `from_json` in or below the dataset has none yet."""
     if problem.code in _OF_FIELDS:
-        if dataset.name.key in found.growing:
+        if dataset.name.key in found.fields_unknown:
             problem.todo = _FIELDS_NOT_KNOWN
-        elif dataset.name.key in found.waiting:
+        elif dataset.name.key in found.below_unknown:
             problem.todo = _FIELDS_LATER
     return problem
 

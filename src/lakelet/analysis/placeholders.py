@@ -1,4 +1,8 @@
-"""Reads of a dataset's function during analysis: placeholders with the right columns and no rows, unless it asks for rows."""
+"""Reads of a dataset's function during analysis: placeholders with the right columns and no rows, unless it asks for rows.
+
+In: what the function reads by name, path or option. Out: DataFrames, and notes of what was read. A function that asks for rows is called
+again on stored ones; a write is refused: a function is called several times per update, also when nothing may be written.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,19 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lakelet.analysis import actions, own_rows, stream_sources
-from lakelet.analysis.analyzed import AnalyzedDataset, Findings, OpenRows, OpenSource
-from lakelet.analysis.plan_facts import Placeholders
+from lakelet.analysis import checks
+from lakelet.analysis.analyzed import STRICT, AnalysisInputs, AnalyzedDataset, Findings
 from lakelet.autoloader.evolving_from_json import JsonColumn
-from lakelet.base.errors import Location
+from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import TableName
-from lakelet.base.user_code import caller_location
+from lakelet.base.user_code import ControlSignal, caller_location
 from lakelet.cdc import change_feed
 from lakelet.config.named_tables import files_fingerprint
-from lakelet.language.model import Dataset, Flow, Kind
+from lakelet.jvm.frames import analyzed
+from lakelet.language.model import Dataset, Kind
 from lakelet.language.registry import Notice
+from lakelet.plan.kinds import COMPLETE
+from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.names.file_states import STATES
 from lakelet.spark.names.from_json import JsonSchemas
 from lakelet.spark.names.outside import outside_tables
@@ -37,20 +43,8 @@ _SHOWN = (
 
 
 class Resolver(Protocol):
-    """Analysis of the datasets that a query reads, and the ways to open what is not a dataset of the pipeline."""
+    """Analyses the datasets that a query reads."""
 
-    @property
-    def strict(self) -> bool: ...
-    @property
-    def found(self) -> Findings: ...
-    @property
-    def placeholders(self) -> Placeholders: ...
-    @property
-    def open_source(self) -> OpenSource: ...
-    @property
-    def open_rows(self) -> OpenRows: ...
-    @property
-    def json_schemas(self) -> JsonSchemas: ...
     def usable(self, dataset: Dataset) -> AnalyzedDataset: ...
     def check_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
     def note_failed_view(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
@@ -59,10 +53,14 @@ class Resolver(Protocol):
 
 @dataclass
 class PlaceholderReader(QueryReader):
-    """Reader for one call of a dataset's function: gives placeholders with the columns that `analyzer` finds."""
+    """Reader for one call of a dataset's function: gives placeholders with the columns that `resolver` finds.
 
-    analyzer: Resolver = field(kw_only=True)
-    flow: Flow = field(kw_only=True)
+    `given`: opens what is no dataset of the pipeline. `found`: gets what is found out about the flow.
+    """
+
+    given: AnalysisInputs = field(kw_only=True)
+    found: Findings = field(kw_only=True)
+    resolver: Resolver = field(kw_only=True)
     opened: dict[str, int] = field(default_factory=dict)
     outside: dict[str, None] = field(default_factory=dict)
     needs_rows: bool = False  # the function runs actions on tables, so it gets stored rows
@@ -78,22 +76,22 @@ class PlaceholderReader(QueryReader):
         if changes is not None and callable(changes.snapshots):
             self.on_look()
             return True  # a function that gives snapshots may look for them
-        if self.analyzer.strict:
+        if self.given.strict:
             self.on_look()
-            raise actions.refused(action, where)
+            raise action_refused(action, where)
         if action == "show":
             self.notices.append(Notice(_SHOWN.format(name=self.flow.target.name), where))
             return False
         self.on_look()
-        if not self.needs_rows and not frame.isStreaming and self.analyzer.placeholders.is_placeholder(frame):
+        if not self.needs_rows and not frame.isStreaming and self.given.placeholders.is_placeholder(frame):
             self.needs_rows = True
-            raise actions.RowsRequested
+            raise RowsRequested
         self.notices.append(Notice(_ACTION.format(action=action), where))
         return True
 
     def on_look(self) -> None:
-        """Note that the function looks at data: what it raises then may be for want of rows."""
-        self.analyzer.found.looked.add(self.flow.target.key)
+        """Note that the function reads data: what it raises then may be for want of rows."""
+        self.found.reads_rows.add(self.flow.target.key)
 
     def restart(self) -> None:
         """Forget the reads of the call so far, before the function is called again."""
@@ -105,58 +103,51 @@ class PlaceholderReader(QueryReader):
         """As always; of the function's own table a batch of the rows that the last update left (LG-32)."""
         if dataset.name.key != self.flow.target.key or self._scopes or streaming or options:
             return super().open(dataset, streaming=streaming, jreader=jreader, options=options)
-        found = self.analyzer.open_rows(dataset, jreader)
+        found = self.given.open_rows(dataset, jreader)
         if found is None:
-            raise own_rows.not_yet_there(dataset)
+            raise not_yet_there(dataset)
         self.own_is_read = True
         if not self.needs_rows:
-            found = self.analyzer.placeholders.frame(dataset.name.key, found.schema, streaming=False)
-        return own_rows.marked(found).alias(dataset.name.name)
+            found = self.given.placeholders.frame(dataset.name.key, found.schema, streaming=False)
+        return marked_as_own(found).alias(dataset.name.name)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
-        schema = self.analyzer.usable(dataset).schema
+        schema = self.resolver.usable(dataset).schema
         if self.needs_rows and not streaming and not feed:
-            rows = self.analyzer.open_rows(dataset, jreader)
+            rows = self.given.open_rows(dataset, jreader)
             if rows is not None:
                 return schemas.conformed(rows, schema)
             self.rows_missing = True
-            self.analyzer.found.uncertain.add(self.flow.target.key)
+            self.found.uncertain.add(self.flow.target.key)
         if feed:
             self.catalog.reads.feeds.add(dataset.name.key)
             schema = StructType([*schema.fields, *change_feed.COLUMNS])
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
-        return self.analyzer.placeholders.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
+        return self.given.placeholders.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
-        return self.analyzer.placeholders.aliased(frame, name)
+        return self.given.placeholders.aliased(frame, name)
 
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
-        found = self.analyzer.usable(dataset)
-        complete = any(f.complete for f in found.flows)
+        found = self.resolver.usable(dataset)
+        complete = any(f.kind is COMPLETE for f in found.flows)
         # The source of a change flow is read by the engine, unless a view's function does it.
         own = self.flow.changes is not None and not self._scopes
         where = self.flow.where if own else caller_location()
         flows = self.catalog.flows[dataset.name.key]
-        text = stream_sources.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
+        text = checks.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
         if found.kind is Kind.MATERIALIZED_VIEW or any(f.changes is not None for f in flows):
             self.catalog.reads.streamed.add(dataset.name.key)
         if text:
             self.notices.append(Notice(text, where))
 
-    def open_source(self, spec: Any, number: int) -> DataFrame:
-        return self.analyzer.open_source(self.flow, number, spec, self.analyzer.placeholders)
-
     @property
     def json_schemas(self) -> JsonSchemas:
-        return self.analyzer.json_schemas
-
-    @property
-    def json_flow(self) -> Flow:
-        return self.flow
+        return self.given.json_schemas
 
     def json_opened(self, column: JsonColumn) -> None:
         if column.pending:  # its fields are known when the flow has run (JC-6)
-            self.analyzer.found.growing.add(self.flow.target.key)
+            self.found.fields_unknown.add(self.flow.target.key)
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.
@@ -166,15 +157,69 @@ class PlaceholderReader(QueryReader):
         table = outside_tables().by_key(key)
         if table is not None and files_fingerprint(table) is not None:
             self.outside[key] = None
-            self.analyzer.placeholders.mark_versioned(frame)
+            self.given.placeholders.mark_versioned(frame)
 
     def view_opened(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        self.analyzer.check_view(dataset, frame, reads)
+        self.resolver.check_view(dataset, frame, reads)
 
     def view_failed(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        self.analyzer.note_failed_view(dataset, reads)
+        self.resolver.note_failed_view(dataset, reads)
 
     @contextmanager
     def resolving(self, dataset: Dataset) -> Iterator[None]:
-        with self.analyzer.without_cycle(dataset):
+        with self.resolver.without_cycle(dataset):
             yield
+
+
+# --- functions that ask for rows (DS-18, decision 19) -----------------------------------------------------------------------------
+
+
+class RowsRequested(ControlSignal):
+    """A function under analysis asks for rows of tables that have placeholders. No Exception, so that functions do not catch it."""
+
+
+def action_refused(action: str, where: Location) -> LakeletError:
+    """The error of an action where they are not wanted."""
+    return LakeletError(
+        "ACTION_IN_FUNCTION",
+        f"{action}() runs a query inside a dataset's function, and {STRICT} is true",
+        where=where,
+        why="the function is called several times per update, and should only describe a query",
+        todo="Write it as a part of the query: a join, an aggregate, a window. Actions at the top level of a file are fine.",
+    )
+
+
+# --- functions that look at the rows which the last update left of their own table (LG-32) ----------------------------------------
+#
+# They may read its schema and its rows: `.schema(spark.table("orders").schema)`, the highest key so far. The rows may not be part of what
+# the function returns: a dataset cannot be computed from itself.
+
+_MARK = "lakelet_own_rows"
+
+
+def marked_as_own(frame: DataFrame) -> DataFrame:
+    """The rows of the own table, marked: a query that reads them is recognised."""
+    return frame.alias(_MARK)
+
+
+def refuse_own_rows(frame: DataFrame, dataset: Dataset) -> None:
+    """Raise CYCLE for a query that reads the rows of its own table."""
+    if f"SubqueryAlias {_MARK}" in str(analyzed(frame).treeString()):
+        raise circle(dataset)
+
+
+def not_yet_there(dataset: Dataset) -> MissingTable:
+    """The error for a function that looks at its own table before the first update; the function may catch it as Spark's."""
+    found = circle(dataset)
+    return MissingTable(str(dataset.name), found.what, where=found.where, todo=found.todo or "", kind=found.code)
+
+
+def circle(*datasets: Dataset) -> LakeletError:
+    """The error for datasets each of which reads the next, the last one the first."""
+    names = [str(dataset.name) for dataset in (*datasets, datasets[0])]
+    return LakeletError(
+        "CYCLE",
+        "datasets read each other in a circle: " + " → ".join(names),
+        where=datasets[0].where,
+        todo="Break the circle: one of them must not read the next.",
+    )

@@ -1,4 +1,9 @@
-"""Facts read off Spark's analysed plans: streaming leaves with their filters, and what makes a batch query skippable."""
+"""Facts read off Spark's analysed plans.
+
+In: the plan of a query over placeholders. Out: streaming leaves with their filters, what makes a batch query skippable, and which
+partitions of its input a partition of a view depends on: a view whose rows of a day depend only on one table's rows of that day can be
+refreshed day by day (docs/semantics/updates.md, UP-8).
+"""
 
 from __future__ import annotations
 
@@ -147,7 +152,7 @@ class StreamPlan:
     for each group (applyInPandasWithState), which may do something when time passes.
 
     A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
-    count.
+    count. `unversioned`: why it depends on data without versions, such as files that it joins; None where it does not.
     """
 
     leaves: tuple[tuple[str | None, Mapping[str, frozenset[str]]], ...]
@@ -157,11 +162,16 @@ class StreamPlan:
     feeds: frozenset[int] = frozenset()
     groups: bool = False
     files: tuple[int | None, ...] = ()
+    unversioned: str | None = None
 
     @property
     def is_known(self) -> bool:
         """Whether every leaf is a dataset or a file source."""
         return all(key is not None or number is not None for (key, _), number in zip(self.leaves, self.files, strict=True))
+
+
+NO_STREAM = StreamPlan((), False)
+"""That of a query that is no stream."""
 
 
 def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
@@ -173,7 +183,8 @@ def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     processor = any(name.startswith("TransformWithState") for name in names)
     groups = any(name.startswith("FlatMapGroups") and name.endswith("WithState") for name in names)
     files = tuple(placeholders.source_of(leaf) for leaf, _ in found)
-    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES), feeds, groups, files)
+    aggregates, changing = not names.isdisjoint(_AGGREGATES), unversioned(frame, placeholders)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, aggregates, feeds, groups, files, changing)
 
 
 def _is_feed(leaf: Any) -> bool:
@@ -349,3 +360,67 @@ def _leaves(plan: Any) -> Iterator[Any]:
     yield from items(plan.collectLeaves())
     for subquery in items(plan.subqueriesAll()):
         yield from items(subquery.collectLeaves())
+
+
+_UNCHANGED = {"Filter", "SubqueryAlias", "View"}
+_LISTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
+_TYPES = {"date", "string", "tinyint", "smallint", "int", "bigint"}
+"""Types with one spelling of each value in a Delta log."""
+
+
+@dataclass(frozen=True)
+class PartitionSource:
+    """Rows of a view with a value of `column` depend only on rows of the dataset `key` with the same value of `source_column`.
+
+    `column`: a partition column of the view. `type`: Spark's name of the type of both.
+    """
+
+    column: str
+    key: str
+    source_column: str
+    type: str
+
+
+def partition_source(frame: DataFrame, placeholders: Placeholders, partition_cols: Sequence[str]) -> PartitionSource | None:
+    """Return the source of the first partition column that can be traced; None if the query does more than filter, compute and group."""
+    plan = analyzed(frame)
+    if not partition_cols or plan.subqueriesAll().size():
+        return None
+    columns = {str(a.name()).lower(): a for a in items(plan.output())}
+    for name in partition_cols:
+        attribute = columns.get(name.lower())
+        if attribute is not None and attribute.dataType().simpleString() in _TYPES:
+            found = _traced(plan, int(attribute.exprId().id()), placeholders)
+            if found is not None:
+                return PartitionSource(name, *found, str(attribute.dataType().simpleString()))
+    return None
+
+
+def _traced(node: Any, column: int, placeholders: Placeholders) -> tuple[str, str] | None:
+    """Return key and column of the table whose column passes unchanged to the column with this id; None if there is none."""
+    while True:
+        key = placeholders.key_of(node)
+        if key is not None:
+            return next(((key, str(a.name())) for a in items(node.output()) if int(a.exprId().id()) == column), None)
+        name = str(node.nodeName())
+        if name in _LISTS:
+            inner = _passed(items(getattr(node, _LISTS[name])()), column)
+            if inner is None or (name == "Aggregate" and inner not in _grouped(node)):
+                return None
+            column = inner
+        elif name not in _UNCHANGED:
+            return None
+        node = node.children().apply(0)
+
+
+def _passed(expressions: Sequence[Any], column: int) -> int | None:
+    """Return the id of the column that a list of expressions passes on as the id `column`; None if it is computed."""
+    for expression in expressions:
+        if int(expression.exprId().id()) == column:
+            inner = expression.child() if expression.nodeName() == "Alias" else expression
+            return int(inner.exprId().id()) if inner.nodeName() == "AttributeReference" else None
+    return None
+
+
+def _grouped(aggregate: Any) -> set[int]:
+    return {int(e.exprId().id()) for e in items(aggregate.groupingExpressions()) if e.nodeName() == "AttributeReference"}

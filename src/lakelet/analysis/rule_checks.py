@@ -36,7 +36,7 @@ class RuleFindings:
 
 
 def check_rules(dataset: Dataset, frame: DataFrame) -> RuleFindings:
-    """Resolve the rules of a dataset as a run does. All are analysed at once; the wrong one is looked for only if that fails."""
+    """Resolve the rules of a dataset as a run does. All are analysed at once; the wrong one is searched for only if that fails."""
     rules = dataset.expectations
     if not rules:
         return RuleFindings()

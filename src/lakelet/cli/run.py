@@ -149,8 +149,7 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
         checked = pipeline.check(request)
     found = checked.graph
     write_lines(_notice_lines(checked.unchecked), sys.stderr)
-    from lakelet.plan.drawing import graph_html, graph_svg
-    from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text
+    from lakelet.plan.explanation import graph_html, graph_json, graph_mermaid, graph_svg, graph_text
 
     if mermaid or svg or html:
         states = pipeline.states()

@@ -13,7 +13,7 @@ from lakelet.base.names import Namespace
 from lakelet.base.text import aligned, counted, cut, listed, seconds_text, shortener, width_of
 from lakelet.cli.lines import Line
 from lakelet.language.model import Action
-from lakelet.plan.layers import LAYERS, layers
+from lakelet.plan.graph import LAYERS, layers
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
 from lakelet.storage.eventlog.summaries import SINK, DatasetRun, RecordPlace, TableCheck, UpdateRun
 from lakelet.storage.rule_counts import RuleCount

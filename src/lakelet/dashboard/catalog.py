@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.base.text import shortener
-from lakelet.plan.layers import declared_layer, depths
+from lakelet.plan.graph import declared_layer, depths
 from lakelet.storage.eventlog.summaries import DatasetRun, Definition, History, TableCheck
 from lakelet.storage.rule_counts import RuleCount
 

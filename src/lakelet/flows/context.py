@@ -24,9 +24,9 @@ from lakelet.config import delta_properties
 from lakelet.config.properties import TOMBSTONES, look_up
 from lakelet.files.paths import AnyPath
 from lakelet.flows.environment import Environment
-from lakelet.flows.metrics import event_id
 from lakelet.jvm.sessions import plain_reader
-from lakelet.language.model import ChangeSpec, Dataset, Flow
+from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
+from lakelet.plan.decisions import Strategy
 from lakelet.spark.names.file_states import STATES, dataset_states
 from lakelet.spark.names.from_json import Growth, JsonSchemas
 from lakelet.spark.names.second_calls import FILE_METADATA
@@ -42,9 +42,14 @@ _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
+def event_id(*parts: object) -> str:
+    """The id of the event about just this."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "|".join(str(p) for p in parts)))
+
+
 @dataclass(frozen=True)
-class FlowRun:
-    """One flow with everything that was found out about it."""
+class FlowTask:
+    """One flow to bring up to date, with everything that was found out about it."""
 
     environment: Environment
     analyzed: AnalyzedDataset
@@ -55,13 +60,40 @@ class FlowRun:
         return self.analyzed.dataset
 
     @property
+    def declared(self) -> Flow:
+        return self.flow.declared
+
+    @property
     def name(self) -> str:
-        return self.flow.flow.name
+        return self.flow.name
+
+    @property
+    def target(self) -> str:
+        """Key of the dataset that it writes to."""
+        return self.dataset.name.key
+
+    @property
+    def dataset_kind(self) -> Kind:
+        return self.analyzed.kind
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Keys of the stored datasets that its dataset reads, views resolved to what they read."""
+        return self.analyzed.inputs
+
+    @property
+    def transforms(self) -> tuple[str, ...]:
+        return self.flow.transforms
+
+    @property
+    def strategy(self) -> Strategy:
+        """How it is run when there is something to do."""
+        return self.flow.kind.strategy
 
     @property
     def change_specs(self) -> tuple[ChangeSpec, ...]:
         """Specifications of all change flows into the dataset, in the order of their declaration."""
-        return tuple(found.flow.changes for found in self.analyzed.flows if found.flow.changes is not None)
+        return tuple(found.declared.changes for found in self.analyzed.flows if found.declared.changes is not None)
 
     @property
     def conf(self) -> Mapping[str, str]:
@@ -69,8 +101,8 @@ class FlowRun:
 
         Databricks keeps state in RocksDB; Spark needs that for state of the user's own.
         """
-        rocks = {_STATE_STORE: _ROCKS} if self.flow.stream is not None and self.flow.stream.processor else {}
-        return {**rocks, **self.flow.of_views, **self.dataset.spark_conf, **self.flow.flow.spark_conf}
+        rocks = {_STATE_STORE: _ROCKS} if self.flow.stream.processor else {}
+        return {**rocks, **self.flow.of_views, **self.dataset.spark_conf, **self.declared.spark_conf}
 
     def stored(self) -> StoredDataset:
         return self.environment.stored(self.dataset, self.analyzed.kind)
@@ -82,39 +114,38 @@ class FlowRun:
         """Whether a stream of the pipeline reads the rows of this change table or materialized view."""
         return self.dataset.name.key in self.environment.catalog.reads.streamed
 
-    def generation(self) -> str:
-        """Names the flow's checkpoint: when it began again and, once a table it streams from was reset, their epochs too.
+    def checkpoint_name(self) -> str:
+        """The name of the flow's checkpoint: when it began again and, once a table it streams from was reset, their epochs too.
 
         A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 5).
         """
         datasets = self.environment.storage.registry().datasets
-        leaves = self.flow.stream.leaves if self.flow.stream else ()
-        above = [(key, datasets[key].epoch) for key, _ in leaves if key in datasets and datasets[key].epoch]
-        own = self.environment.storage.reset_id(self.flow.flow.target.key, self.name)
+        above = [(key, datasets[key].epoch) for key, _ in self.flow.stream.leaves if key in datasets and datasets[key].epoch]
+        own = self.environment.storage.reset_id(self.declared.target.key, self.name)
         return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
 
     def has_begun_again(self) -> bool:
         """Whether the flow reads its sources again from the start since its table got its rows."""
-        return self.generation() != str(self.stored().epoch)
+        return self.checkpoint_name() != str(self.stored().epoch)
 
     def checkpoint(self) -> AnyPath:
-        return self.environment.storage.checkpoint(self.flow.flow.target, self.name, self.generation())
+        return self.environment.storage.checkpoint(self.declared.target, self.name, self.checkpoint_name())
 
     def change_id(self, source: int | str, version: int) -> str:
         """Id of the event that reports a schema version of a source: its number, or what else tells it apart."""
-        reset = self.environment.storage.reset_id(self.flow.flow.target.key, self.name)
+        reset = self.environment.storage.reset_id(self.declared.target.key, self.name)
         return event_id(self.stored().path, self.name, reset, source, version)
 
     def _retention(self) -> Mapping[str, str]:
         """What the pipeline's configuration says for all its change tables about tombstones (CD-15)."""
-        if self.flow.flow.changes is None or look_up(self.dataset.table_properties, TOMBSTONES) is not None:
+        if not self.flow.kind.changes or look_up(self.dataset.table_properties, TOMBSTONES) is not None:
             return {}
         given = self.environment.spark.conf.get(TOMBSTONES, None)
         return {} if given is None else {TOMBSTONES: given}
 
     def _columns(self, schema: StructType) -> StructType:
         """The columns that the flow's rows need, and those of the table's other flows: which one writes first must not decide."""
-        of_changes = self.flow.flow.changes is not None
+        of_changes = self.flow.kind.changes
         result: StructType = schemas.storable(schemas.without_void(schema, self.analyzed.schema) if of_changes else schema)
         if len(self.analyzed.flows) == 1 or of_changes:
             return result
@@ -125,7 +156,7 @@ class FlowRun:
     def table_spec(self, schema: StructType) -> TableSpec:
         """How the table is made, with the columns `schema` has (or the declared ones).
 
-        Raises SCHEMA_OUTGROWN where the table cannot take those: a column that is left out without a word is data lost.
+        Raises SCHEMA_OUTGROWN where the table cannot take those: a column that is left out silently would be lost data.
         """
         declared = self.analyzed.schema if self.dataset.schema is not None else None
         outgrown = schemas.outgrown_error(declared, schema, dataset=str(self.dataset.name), where=self.dataset.where) if declared else None
@@ -155,7 +186,7 @@ class FlowRun:
 
     def _clustered_by(self) -> tuple[str, ...]:
         """The clustering columns that the table gets; rows of a change table lie as the changes leave them."""
-        return () if self.flow.flow.changes is not None else self.dataset.cluster_by
+        return () if self.flow.kind.changes else self.dataset.cluster_by
 
     def description(self) -> str:
         """A digest of everything that the definition says about its table, with what Lakelet adds to that."""
@@ -165,22 +196,47 @@ class FlowRun:
         return hashlib.sha256(json.dumps([*said, nullable, self._clustered_by(), self._retention(), feeds]).encode()).hexdigest()[:16]
 
 
-@dataclass
-class RunReader(QueryReader):
-    """Opens the stored tables. `observations`: the views' rules of a batch query, by name.
+@dataclass(frozen=True)
+class FileReads:
+    """How a query reads its file sources.
 
-    `committed`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
-    `judged`: the views with rules, as the query reads them. `rounds`: see `ReaderSpec`.
+    `committed`: by number of a source, the offset up to which the table has its rows. `changing`, `rounds`: see `ReaderSpec`.
     """
 
-    environment: Environment = field(kw_only=True)
-    flow: Flow = field(kw_only=True)
-    batch_query: bool = False
-    opened: list[AutoLoaderSource] = field(default_factory=list)
-    observations: dict[str, Observation] = field(default_factory=dict)
     committed: Mapping[int, str] = field(default_factory=dict)
     changing: bool = False
     rounds: str = ""
+
+
+@dataclass
+class RunFiles:
+    """Opens the file sources of a flow with their state. `opened`: the sources, by number."""
+
+    spark: SparkSession
+    environment: Environment
+    reads: FileReads = FileReads()
+    opened: dict[int, AutoLoaderSource] = field(default_factory=dict)
+
+    def open(self, flow: Flow, number: int, spec: SourceSpec) -> DataFrame:
+        source = self.opened[number] = self.environment.sources.open(flow, number, spec, dry=False)
+        committed, reads = self.reads.committed.get(number), self.reads
+        rows: DataFrame = source.read_stream(
+            self.spark, name=f"lakelet_source_{number}", committed=committed, changing=reads.changing, rounds=reads.rounds
+        )
+        return rows
+
+
+@dataclass
+class RunReader(QueryReader):
+    """Opens the stored tables.
+
+    `observations`: the views' rules of a batch query, by name. `judged`: the views with rules, as the query reads them.
+    """
+
+    environment: Environment = field(kw_only=True)
+    files: RunFiles = field(kw_only=True)
+    batch_query: bool = False
+    observations: dict[str, Observation] = field(default_factory=dict)
     judged: list[DataFrame] = field(default_factory=list)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
@@ -194,14 +250,6 @@ class RunReader(QueryReader):
         known = None if whole else known_content(self.spark, path, live)
         return self.stored(str(path), streaming, jreader) if known is None else known
 
-    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
-        source = self.environment.sources.open(self.flow, number, spec, dry=False)
-        self.opened.append(source)
-        rows: DataFrame = source.read_stream(
-            self.spark, name=f"lakelet_source_{number}", committed=self.committed.get(number), changing=self.changing, rounds=self.rounds
-        )
-        return rows
-
     def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
         found = super().with_rules(dataset, frame)
         self.judged.append(found)
@@ -210,10 +258,6 @@ class RunReader(QueryReader):
     @property
     def json_schemas(self) -> JsonSchemas:
         return self.environment.sources.json_schemas
-
-    @property
-    def json_flow(self) -> Flow:
-        return self.flow
 
     @functools.cached_property
     def growth(self) -> Growth:
@@ -232,6 +276,13 @@ class RunReader(QueryReader):
         return self.observations[name]
 
 
-def run_reader(run: FlowRun, spark: SparkSession, *, batch_query: bool) -> RunReader:
-    environment = run.environment
-    return RunReader(spark, environment.catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=batch_query)
+def run_reader(task: FlowTask, spark: SparkSession, reads: FileReads | None = None) -> RunReader:
+    """The reader for one call of the flow's function. `reads`: how a stream reads its file sources; None for a batch query."""
+    return RunReader(
+        spark,
+        task.environment.catalog,
+        environment=task.environment,
+        flow=task.declared,
+        files=RunFiles(spark, task.environment, reads or FileReads()),
+        batch_query=reads is None,
+    )

@@ -1,23 +1,113 @@
-"""Objects that all flows of an update share: a frozen `Environment`, and an `UpdateMemory` for what changes during the update."""
+"""Objects that all flows of an update share: a frozen `Environment`, and an `UpdateMemory` for what changes during the update.
+
+The memory has the streaming queries that stay alive between the rounds of a continuous update (docs/decisions/0050-kept-queries.md).
+Starting a query costs more than a small micro-batch does: a session, the flow's function, two Python processes, Spark's analysis. A query
+that reads the files of one source and nothing else has no other way to learn of changes than its source, so it can wait for the next
+round.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
 
+from pyspark.sql import SparkSession
+
+from lakelet.analysis.analyzed import AnalyzedFlow
+from lakelet.analysis.analyzer import Analyzer
+from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.sink_paths import sink_path
+from lakelet.autoloader.rounds import QueryRounds
 from lakelet.files.paths import AnyPath
-from lakelet.flows.analysed_flows import FlowNotices, FlowSources
-from lakelet.flows.analyses import Analyses
-from lakelet.flows.kept_queries import KeptQueries
+from lakelet.flows.checkpoints import has_run
+from lakelet.jvm.streams import end_listening, release
 from lakelet.language.model import Dataset, Kind
+from lakelet.plan.kinds import APPEND
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.delta.live_files import LiveFiles
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.root import Storage, StoredDataset, new_table_path
+
+MOST_QUERIES = 16
+"""Each one has a Python process, some 20 MB: further flows start a query for each of their rounds."""
+
+
+class KeptQuery(Protocol):
+    """A running query with what writes its micro-batches. `rounds`: tell its source when to list its files."""
+
+    @property
+    def query(self) -> Future[Any]: ...
+    @property
+    def rounds(self) -> QueryRounds | None: ...
+    def __call__(self, batch: Any, number: int) -> None: ...
+
+
+class KeptQueries:
+    """The queries that stay for their flows' next rounds, by flow. `on`: in a continuous update, the only one with rounds."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self._queries: dict[str, Any] = {}
+
+    def take_more(self) -> bool:
+        """Whether one more query may stay."""
+        return self.on and len(self._queries) < MOST_QUERIES
+
+    def of(self, flow: str, spark: SparkSession) -> Any:
+        """The flow's query; None if it has none, or one that has ended meanwhile: a new one goes on from the checkpoint."""
+        kept = self._queries.get(flow)
+        if kept is not None and not kept.query.result().isActive:
+            self.end(flow, spark)
+            return None
+        return kept
+
+    def add(self, flow: str, query: KeptQuery) -> None:
+        """Keep a query that was started, in the place of one that has ended."""
+        self._queries[flow] = query
+
+    def end(self, flow: str, spark: SparkSession) -> None:
+        """End the flow's query, if there is one. Errors of one that has ended, or whose Java process has, are of no interest here."""
+        kept = self._queries.pop(flow, None)
+        if kept is None:
+            return
+        if kept.rounds is not None:
+            kept.rounds.close()
+        with suppress(Exception):
+            kept.query.result().stop()
+        release(spark, kept)
+        end_listening(kept.query.result())
+
+    def close(self, spark: SparkSession) -> None:
+        """End all of them. Their micro-batches have ended before."""
+        self.on = False
+        for flow in tuple(self._queries):
+            self.end(flow, spark)
+
+
+def may_stay(dataset: Dataset, flow: AnalyzedFlow) -> bool:
+    """Whether the flow's query depends on the files of one source alone, and has nothing to do without new ones.
+
+    A watermark lets Spark add batches without rows; tables that the query reads as they are would stay as they were; what a quarantine does
+    depends on the state in which a query finds it.
+    """
+    stream = flow.stream
+    if flow.kind is not APPEND or dataset.keeps_dropped or len(flow.sources) != 1 or stream.files != (0,):
+        return False
+    return not (stream.watermark or stream.processor or stream.groups or stream.aggregates or stream.unversioned)
+
+
+def new_rounds() -> QueryRounds | None:
+    """What a query that is to stay is started with; None where the machine's temporary folder has too long a name for a socket."""
+    with suppress(OSError):
+        return QueryRounds()
+    return None
 
 
 @dataclass
@@ -52,25 +142,24 @@ class UpdateMemory:
 class Environment:
     """One update's surroundings, shared by its flows.
 
-    sources, notices: what analysis found out about the flows. analyses: analyses datasets again, on what is stored now.
+    sources: opens the file sources of flows. analyzer: analyses the pipeline, and single datasets again, on what is stored now.
     """
 
     spark: UpdateSession
     storage: Storage
     catalog: Catalog
     reporter: Reporter
-    sources: FlowSources
-    notices: FlowNotices
-    analyses: Analyses
+    sources: FileSources
+    analyzer: Analyzer
     memory: UpdateMemory = field(default_factory=UpdateMemory)
 
     @classmethod
     def of(cls, spark: UpdateSession, catalog: Catalog, reporter: Reporter, parameters: Mapping[str, str]) -> Environment:
         """The surroundings of an update that begins. `parameters`: the pipeline's configuration."""
         storage = reporter.storage
-        sources, notices = FlowSources(spark, storage), FlowNotices()
-        analyses = Analyses(spark, storage, catalog, parameters, sources, notices)
-        return cls(spark, storage, catalog, reporter, sources, notices, analyses)
+        sources = FileSources(spark, storage)
+        analyzer = Analyzer(spark, storage, catalog, parameters, sources, partial(has_run, storage))
+        return cls(spark, storage, catalog, reporter, sources, analyzer)
 
     def stored(self, dataset: Dataset, kind: Kind) -> StoredDataset:
         """Return the registry entry of a dataset, or a new one."""
@@ -80,3 +169,6 @@ class Environment:
             return replace(found, private=dataset.private, active=True, path=found.path if path is None else path)
         path, owner = new_table_path(dataset.name) if path is None else path, self.storage.registry().owner
         return StoredDataset(name=str(dataset.name), kind=kind, path=path, private=dataset.private, owner=owner)
+
+
+__all__ = ["Environment", "KeptQueries", "KeptQuery", "UpdateMemory", "may_stay", "new_rounds"]

@@ -19,7 +19,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, quoted, split_name
 from lakelet.base.raised import innermost_location
 from lakelet.base.user_code import call_user_code, caller_location, original_error
-from lakelet.flows.context import FlowRun, RunReader
+from lakelet.flows.context import FlowTask, RunFiles, RunReader
 from lakelet.flows.environment import Environment
 from lakelet.jvm.errors import Py4JJavaError
 from lakelet.jvm.sessions import has_view, java_session
@@ -36,25 +36,25 @@ from lakelet.storage.root import new_table_path
 _RULE_BROKEN = "EXPECTATION_VIOLATION"
 
 
-def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -> None:
+def handled(task: FlowTask, handler: SinkHandler, batch: DataFrame, number: int) -> None:
     """Call the handler with one batch. Raises SINK_HANDLER_FAILED with the line of the user's file, EXPECTATION_VIOLATION for the batch."""
-    environment, session = run.environment, batch.sparkSession
+    environment, session = task.environment, batch.sparkSession
     try:
-        with within(environment.spark, java_session(session)), beside_the_pipeline(environment, session, run.flow.flow):
+        with within(environment.spark, java_session(session)), beside_the_pipeline(environment, session, task.declared):
             call_user_code(handler, batch, number)
     except LakeletError as problem:
-        problem.dataset, problem.where = problem.dataset or str(run.dataset.name), problem.where or run.dataset.where
+        problem.dataset, problem.where = problem.dataset or str(task.dataset.name), problem.where or task.dataset.where
         raise
     except Exception as raised:  # raised by the user's handler
         cause = original_error(raised)
         if _RULE_BROKEN in sentences.CODE.pattern.findall(str(cause)):  # of a view, found while the function read the batch
-            raise run_failure(cause, dataset=str(run.dataset.name), where=run.flow.flow.where, what="a rule was broken") from cause
+            raise run_failure(cause, dataset=str(task.dataset.name), where=task.declared.where, what="a rule was broken") from cause
         text = essence(str(cause)) if isinstance(cause, (PySparkException, Py4JJavaError)) else str(cause)
         raise LakeletError(
             "SINK_HANDLER_FAILED",
             f"its function raised {type(cause).__name__} in batch {number}",
-            where=innermost_location(cause) or run.dataset.where,
-            dataset=str(run.dataset.name),
+            where=innermost_location(cause) or task.dataset.where,
+            dataset=str(task.dataset.name),
             why=text or None,
             todo=f"Correct the function; the next update calls it with batch {number} again.",
         ) from cause
@@ -64,7 +64,7 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
 def beside_the_pipeline(environment: Environment, session: SparkSession, flow: Flow) -> Iterator[None]:
     """Let code in the block read the pipeline's tables, and write others by name, which lie below the storage (SK-7)."""
     catalog = _Names(**{**vars(environment.catalog), "session": java_session(session)})
-    reader = _Reader(session, catalog, label=flow.name, environment=environment, flow=flow, batch_query=True)
+    reader = _Reader(session, catalog, environment=environment, flow=flow, files=RunFiles(session, environment), batch_query=True)
     with reading(reader):
         yield
 

@@ -1,4 +1,4 @@
-"""Held rows that pass the rules of now go back into their dataset, once (QU-20 ff, docs/decisions/0033-quarantine.md).
+"""Quarantined rows that pass the present rules go back into their dataset, once (QU-20 ff, docs/decisions/0033-quarantine.md).
 
 Two commits: the quarantine's says which rows were released, and by which update; the dataset's appends just these, under a txn of that
 update. The first one decides: what died between the two is finished by the next update.
@@ -19,8 +19,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
 from lakelet.files.paths import AnyPath
-from lakelet.flows.context import FlowRun
-from lakelet.flows.metrics import emit_batch, event_id
+from lakelet.flows.context import FlowTask, event_id
+from lakelet.flows.metrics import emit_batch
 from lakelet.jvm.errors import Py4JJavaError
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import Expectation, Kind
@@ -40,9 +40,9 @@ _KEY = "lakelet_replay"
 
 @dataclass(frozen=True)
 class Replayed:
-    """Result of a replay: held rows judged, those of them released, and the counts of the rules.
+    """Result of a replay: quarantined rows judged, those of them released, and the counts of the rules.
 
-    `waiting`: held rows were left out because an update has not finished the batch that they came with.
+    `waiting`: quarantined rows were left out because an update has not finished the batch that they came with.
     """
 
     judged: int
@@ -51,57 +51,60 @@ class Replayed:
     waiting: bool = False
 
 
-def check_replay(run: FlowRun) -> None:
+def check_replay(task: FlowTask) -> None:
     """Raise QUARANTINE_REPLAY for a dataset that rows cannot be added to, or that has no quarantine."""
-    name, where = str(run.dataset.name), run.dataset.where
-    if run.analyzed.kind is not Kind.STREAMING_TABLE or any(flow.complete for flow in run.analyzed.flows):
+    name, where = str(task.dataset.name), task.dataset.where
+    if task.analyzed.kind is not Kind.STREAMING_TABLE or any(flow.kind.whole for flow in task.analyzed.flows):
         what = "its rows, and those of its quarantine, are computed again as a whole"
         todo = f"Correct the rule or what it reads, then: lakelet run --select {name}"
         raise LakeletError("QUARANTINE_REPLAY", what, dataset=name, where=where, todo=todo)
-    if _place(run) is None:
+    if _place(task) is None:
         todo = 'Keep its dropped rows from now on: table_properties={"lakelet.quarantine": "true"}'
         raise LakeletError("QUARANTINE_REPLAY", "it has no quarantine", dataset=name, where=where, todo=todo)
 
 
-def replay(run: FlowRun) -> Replayed:
-    """Judge the held rows by the rules of now, and give those that pass to the dataset. Raises LakeletError; then nothing was released."""
-    check_replay(run)
-    finish_replay(run)
-    path = _place(run)
+def replay(task: FlowTask) -> Replayed:
+    """Judge the quarantined rows by the present rules, and give those that pass to the dataset.
+
+    Raises LakeletError; then nothing was released.
+    """
+    check_replay(task)
+    finish_replay(task)
+    path = _place(task)
     assert path is not None
-    with flow_session(run.environment.spark, run.conf) as spark, lock_of(path).alone():
+    with flow_session(task.environment.spark, task.conf) as spark, lock_of(path).alone():
         try:
-            return _replay(run, spark, path)
+            return _replay(task, spark, path)
         except (LakeletError, schemas.Incompatible, PySparkException, Py4JJavaError) as problem:
-            name, where = str(run.dataset.name), run.dataset.where
+            name, where = str(task.dataset.name), task.dataset.where
             raise run_failure(problem, dataset=name, where=where, what="the held rows could not be given back") from None
 
 
-def _place(run: FlowRun) -> AnyPath | None:
-    storage = run.environment.storage
-    known = storage.registry().datasets.get(run.dataset.quarantine.key)
+def _place(task: FlowTask) -> AnyPath | None:
+    storage = task.environment.storage
+    known = storage.registry().datasets.get(task.dataset.quarantine.key)
     return storage.at(known.path) if known is not None and known.quarantine_of is not None else None
 
 
-def _replay(run: FlowRun, spark: SparkSession, path: AnyPath) -> Replayed:
-    environment, rules = run.environment, run.dataset.expectations
-    spec = run.table_spec(run.analyzed.schema)
+def _replay(task: FlowTask, spark: SparkSession, path: AnyPath) -> Replayed:
+    environment, rules = task.environment, task.dataset.expectations
+    spec = task.table_spec(task.analyzed.schema)
     transaction = Transaction(spark, path)
     if transaction.read_version < 0 or transaction.outdated(spec):
         return Replayed(0, 0, ())
     rows = transaction.rows()
-    tried = _tried(run)
-    waits = [batch for batch in unfinished_batches(transaction, Transaction(spark, run.path())) if batch.app_id in tried]
+    tried = _tried(task)
+    waits = [batch for batch in unfinished_batches(transaction, Transaction(spark, task.path())) if batch.app_id in tried]
     held = F.col(RELEASED).isNull()
     for batch in waits:
         held = held & ~F.coalesce(batch.condition(), F.lit(False))
-    _check_rules(run, rows, rules)
+    _check_rules(task, rows, rules)
     observation, release = Observation(f"lakelet_{uuid.uuid4().hex}"), environment.reporter.update_id
     marked = judged_again(rows, rules, observation, held, broken=BROKEN, released=(RELEASED, release))
     files = transaction.write(schemas.aligned(marked, transaction.schema))
     found = counts(rules, metrics_of(spark, observation))
-    quality = JudgedRows(str(run.dataset.name), rules, found).rule_counts()
-    metrics = _metrics(run, release, found.kept, quality)
+    quality = JudgedRows(str(task.dataset.name), rules, found).rule_counts()
+    metrics = _metrics(task, release, found.kept, quality)
     if not found.kept:
         transaction.discard(files)
         if found.rows:
@@ -115,24 +118,24 @@ def _replay(run: FlowRun, spark: SparkSession, path: AnyPath) -> Replayed:
         return metrics
 
     released = _of(transaction.rows_of(files), release)
-    _append(run, spark, released, release, decide)
+    _append(task, spark, released, release, decide)
     return Replayed(found.rows, found.kept, quality, bool(waits))
 
 
-def _tried(run: FlowRun) -> set[str]:
+def _tried(task: FlowTask) -> set[str]:
     """The applications whose unfinished batches the flows of the dataset try again: not those from before a checkpoint was reset."""
-    flows = [FlowRun(run.environment, run.analyzed, flow) for flow in run.analyzed.flows]
-    return {of_batches(f"{flow.name}/{flow.generation()}{once}") for flow in flows for once in ("", "/once")}
+    flows = [FlowTask(task.environment, task.analyzed, flow) for flow in task.analyzed.flows]
+    return {of_batches(f"{flow.name}/{flow.checkpoint_name()}{once}") for flow in flows for once in ("", "/once")}
 
 
-def _check_rules(run: FlowRun, rows: DataFrame, rules: Sequence[Expectation]) -> None:
+def _check_rules(task: FlowTask, rows: DataFrame, rules: Sequence[Expectation]) -> None:
     for rule in rules:
         try:
             rows.select(F.expr(rule.constraint) if isinstance(rule.constraint, str) else rule.constraint)
         except PySparkException as problem:
             what = f"the rule {rule.name!r} needs more than the columns that held rows have: {rule.text}"
             raise LakeletError(
-                "QUARANTINE_REPLAY", what, dataset=str(run.dataset.name), where=rule.where, why=first_line(problem)
+                "QUARANTINE_REPLAY", what, dataset=str(task.dataset.name), where=rule.where, why=first_line(problem)
             ) from None
 
 
@@ -146,21 +149,21 @@ def _is_released(release: str) -> Column:
     return F.col(RELEASED) == F.lit(release)
 
 
-def _append(run: FlowRun, spark: SparkSession, rows: DataFrame, release: str, measure: tables.Measure) -> None:
+def _append(task: FlowTask, spark: SparkSession, rows: DataFrame, release: str, measure: tables.Measure) -> None:
     """Append released rows to the dataset, and report it. `measure`: called when their files are written, before they are committed."""
-    spec = run.table_spec(run.analyzed.schema)
+    spec = task.table_spec(task.analyzed.schema)
     txn = Txn(f"replay/{release}", 0)
-    written = tables.append(spark, run.path(), rows, spec, txn=txn, measure=measure, replayed=True)
+    written = tables.append(spark, task.path(), rows, spec, txn=txn, measure=measure, replayed=True)
     if written is not None:
-        emit_batch(run.environment.reporter, written.metrics)
+        emit_batch(task.environment.reporter, written.metrics)
 
 
-def _metrics(run: FlowRun, release: str, released: int, quality: tuple[RuleCount, ...]) -> BatchMetrics:
+def _metrics(task: FlowTask, release: str, released: int, quality: tuple[RuleCount, ...]) -> BatchMetrics:
     return BatchMetrics(
-        event_id=event_id(run.stored().path, "replay", release),
-        update_id=run.environment.reporter.update_id,
-        dataset=str(run.dataset.name),
-        flow=run.name,
+        event_id=event_id(task.stored().path, "replay", release),
+        update_id=task.environment.reporter.update_id,
+        dataset=str(task.dataset.name),
+        flow=task.name,
         batch_id=None,
         rows=released,
         expectations=quality,
@@ -168,19 +171,19 @@ def _metrics(run: FlowRun, release: str, released: int, quality: tuple[RuleCount
     )
 
 
-def finish_replay(run: FlowRun) -> bool:
+def finish_replay(task: FlowTask) -> bool:
     """Append the rows that the last replay has released, if its process died before it had done that. Whether there was something to do."""
-    path = _place(run)
+    path = _place(task)
     record = _last(TableLog(path)) if path is not None else None
-    if path is None or record is None or _is_done(run, record["update_id"]):
+    if path is None or record is None or _is_done(task, record["update_id"]):
         return False
     release, quality = record["update_id"], tuple(RuleCount(**rule) for rule in record["rules"])
-    with flow_session(run.environment.spark, run.conf) as spark:
+    with flow_session(task.environment.spark, task.conf) as spark:
         transaction = Transaction(spark, path)
-        if transaction.outdated(run.table_spec(run.analyzed.schema)):
+        if transaction.outdated(task.table_spec(task.analyzed.schema)):
             return False
         rows = _of(transaction.rows(), release)
-        _append(run, spark, rows, release, lambda: _metrics(run, release, record["released"], quality))
+        _append(task, spark, rows, release, lambda: _metrics(task, release, record["released"], quality))
     return True
 
 
@@ -196,14 +199,14 @@ def _last(log: TableLog) -> Mapping[str, Any] | None:
     return None
 
 
-def _is_done(run: FlowRun, release: str) -> bool:
+def _is_done(task: FlowTask, release: str) -> bool:
     """Whether the dataset has got what an update released: by its txn, or, where the table lets these expire, by the commit itself."""
-    log = TableLog(run.path())
+    log = TableLog(task.path())
     if log.version() < 0:
         return False
-    if Transaction(run.environment.spark, run.path()).done(Txn(f"replay/{release}", 0)):
+    if Transaction(task.environment.spark, task.path()).done(Txn(f"replay/{release}", 0)):
         return True
-    wanted = event_id(run.stored().path, "replay", release)
+    wanted = event_id(task.stored().path, "replay", release)
     commits = (log.commit(number) for number in range(log.version(), -1, -1))
     return any(
         found.event_id == wanted for c in commits if c is not None and (found := BatchMetrics.of_commit(c.user_metadata)) is not None

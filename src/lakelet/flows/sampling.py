@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.replacing_checks import part_of
+from lakelet.analysis.checks import part_of
 from lakelet.autoloader.data_source import read_files
 from lakelet.autoloader.evolving_from_json import JsonCall, JsonColumn
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.user_code import caller_location
-from lakelet.flows.context import FlowRun, RunReader
-from lakelet.language.model import Dataset
+from lakelet.flows.context import FlowTask, RunFiles, RunReader
+from lakelet.language.model import Dataset, Flow
 from lakelet.language.registry import reading
 from lakelet.spark.names.reader import Options, rows_of
 from lakelet.spark.session_clones import flow_session
@@ -28,16 +28,26 @@ SAMPLE_FILES = 10
 
 
 @dataclass
+class SampledFiles(RunFiles):
+    """Opens each file source as a batch of its newest files."""
+
+    def open(self, flow: Flow, number: int, spec: SourceSpec) -> DataFrame:
+        source = self.opened[number] = self.environment.sources.open(flow, number, spec, dry=True)
+        found = source.reader_spec(parallelism=self.spark.sparkContext.defaultParallelism)
+        mode = found.mode if found.mode == NONE else RESCUE  # columns that are new do not end the query
+        return read_files(self.spark, replace(found, state="", mode=mode, newest=SAMPLE_FILES))
+
+
+@dataclass
 class SampleReader(RunReader):
     """Opens everything as a batch: stored tables, tables without rows by their queries, file sources by some of their files.
 
-    `computed`: full names of the tables that were computed by their queries; `files`: whether only some files were read; `learned`: by
+    `computed`: full names of the tables that were computed by their queries; `learned`: by
     the folder of its log, the schema that a `from_json` needs for these rows.
     """
 
     reads_batches: ClassVar[bool] = True
     computed: dict[str, None] = field(default_factory=dict)
-    files: bool = False
     learned: dict[str, StructType] = field(default_factory=dict)
     _inside: list[str] = field(default_factory=list)
 
@@ -62,13 +72,6 @@ class SampleReader(RunReader):
         if TableLog(path).version() >= 0:
             return self.stored(str(path), False, jreader)
         return self._computed(dataset)
-
-    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
-        source = self.environment.sources.open(self.flow, number, spec, dry=True)
-        found = source.reader_spec(parallelism=self.spark.sparkContext.defaultParallelism)
-        mode = found.mode if found.mode == NONE else RESCUE  # columns that are new do not end the query
-        self.files = True
-        return read_files(self.spark, replace(found, state="", mode=mode, newest=SAMPLE_FILES))
 
     def json_column(self, call: JsonCall, place: str) -> JsonColumn:
         found = super().json_column(call, place)
@@ -102,20 +105,21 @@ class SampleReader(RunReader):
 
 
 @contextmanager
-def sampled(run: FlowRun) -> Iterator[tuple[SparkSession, SampleReader, DataFrame]]:
+def sampled(task: FlowTask) -> Iterator[tuple[SparkSession, SampleReader, DataFrame]]:
     """Yield the session, the reader, and the rows of a flow's query as a batch; for a change flow the rows of its source.
 
     Raises PREVIEW_REFUSED for a query that only a stream can answer, and what the flow's function raises.
     """
-    environment, flow = run.environment, run.flow.flow
+    environment, flow = task.environment, task.declared
     if flow.changes is not None and callable(flow.changes.snapshots):
-        raise _refused(f"{run.name} asks a function for snapshots", "Run it: lakelet run")
-    with flow_session(environment.spark, run.conf) as spark:
-        reader = SampleReader(spark, environment.catalog, label=run.name, environment=environment, flow=flow, batch_query=True)
+        raise _refused(f"{task.name} asks a function for snapshots", "Run it: lakelet run")
+    with flow_session(environment.spark, task.conf) as spark:
+        files = SampledFiles(spark, environment)
+        reader = SampleReader(spark, environment.catalog, environment=environment, flow=flow, files=files, batch_query=True)
         with reading(reader):
             frame = rows_of(flow)
         if frame.isStreaming:
-            raise _refused(f"{run.name} reads a stream that is neither a table nor files", "Run it: lakelet run")
+            raise _refused(f"{task.name} reads a stream that is neither a table nor files", "Run it: lakelet run")
         while reader.json_columns and reader.learn(frame):  # a call may have the texts that another one gives
             with reading(reader):
                 frame = rows_of(flow)

@@ -1,17 +1,19 @@
 """Flows into sinks: rows that leave the pipeline (SK-1 to SK-9, decision 17).
 
 A Delta sink gets each micro-batch in one commit, under the id of the flow's checkpoint and the batch's number: Delta leaves out what it
-has. A folder of files gets it once too (`sent_files`). Handlers of the user's and all other formats get a batch again when the process died
+has. A folder of files gets it once too (`send`). Handlers of the user's and all other formats get a batch again when the process died
 before Spark noted it. Nothing that was written is ever cleaned: a full refresh gives the flow a new checkpoint, and its batches begin with
 number 0.
 """
 
 from __future__ import annotations
 
-import threading
+import hashlib
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +24,26 @@ from pyspark.sql import functions as F
 
 from lakelet.analysis.sink_paths import located_folder
 from lakelet.autoloader.rounds import QueryRounds
-from lakelet.autoloader.spec import SourceSpec
 from lakelet.base import sentences
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
-from lakelet.files.paths import AnyPath, any_path
-from lakelet.flows import append, once, sent_files, stream_decisions
-from lakelet.flows.attempts import prepare
-from lakelet.flows.context import FlowRun, RunReader
+from lakelet.files.durable import sync_folder, write_atomically
+from lakelet.files.paths import AnyPath, any_path, moved, names_in, remove_tree
+from lakelet.flows import append, once
+from lakelet.flows.append import file_reads
+from lakelet.flows.checkpoints import discard_half_written, has_run, read_checkpoint, read_marker, write_marker
+from lakelet.flows.context import FileReads, FlowTask, RunFiles, RunReader, event_id
 from lakelet.flows.handlers import handled
-from lakelet.flows.json_growth import begin, growing
-from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
-from lakelet.flows.once_markers import has_run, read_marker, write_marker
-from lakelet.flows.positions import discard_half_written, read_checkpoint
-from lakelet.flows.source_cleanup import clean_sources
-from lakelet.flows.spark_file_sources import follow_file_sources
+from lakelet.flows.json_growth import begin, growth_checked
+from lakelet.flows.metrics import Totals, emit_batch, emit_warnings
+from lakelet.flows.micro_batches import seen_of_sources
+from lakelet.flows.source_upkeep import clean_sources, follow_file_sources
 from lakelet.jvm.frames import save
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import Dataset, Sink
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision
+from lakelet.plan.kinds import SINK_UPDATES
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import first_line, run_failure
 from lakelet.spark.errors.user_errors import user_error
@@ -63,49 +65,46 @@ class _Reader(RunReader):
         return enforced(frame, dataset.expectations, str(dataset.name))
 
 
-def decide_sink(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
-    """Whether the flow has something to send now; see `stream_decisions.decide_stream`."""
-    if run.flow.flow.once:
-        return once.DONE if has_run(run.environment.storage, run.flow.flow) else once.NOT_YET
-    return stream_decisions.decide_stream(run, sources, remember=remember)
-
-
-def run_sink(run: FlowRun) -> None:
+def run_sink(task: FlowTask) -> None:
     """Send everything that is there to the sink, then stop. Raises LakeletError."""
-    environment, entry = run.environment, run.stored()
-    if environment.storage.registry().datasets.get(run.dataset.name.key) != entry:
-        environment.storage.remember(entry)  # before anything is written: from now on a full refresh must know of it
-    if run.flow.flow.once:
-        _send_once(run)
-        return
+    _register(task)
     started: list[_Sending] = []
     try:
-        append.drained(run, lambda spark: _start(run, spark, started))
+        append.drained(task, lambda spark: _start(task, spark, started))
     finally:
-        _report_progress(run, started)
+        _report_progress(task, started)
     reached("flow.drained")
-    clean_sources(run)
+    clean_sources(task)
     reached("flow.finished")
 
 
-def _sink(run: FlowRun) -> Sink:
-    assert run.dataset.sink is not None
-    return run.dataset.sink
+def _register(task: FlowTask) -> None:
+    """Note the sink before anything is written: from now on a full refresh must know of it."""
+    storage, entry = task.environment.storage, task.stored()
+    if storage.registry().datasets.get(task.target) != entry:
+        storage.remember(entry)
 
 
-def _frame(run: FlowRun, reader: RunReader) -> DataFrame:
+def _sink(task: FlowTask) -> Sink:
+    assert task.dataset.sink is not None
+    return task.dataset.sink
+
+
+def _frame(task: FlowTask, reader: RunReader) -> DataFrame:
     try:
         with reading(reader):
-            return rows_of(run.flow.flow)
+            return rows_of(task.declared)
     except (LakeletError, PySparkException):
         raise
     except Exception as problem:  # raised by the flow's function
-        raise user_error(problem, run.dataset, run.flow.flow) from problem
+        raise user_error(problem, task.dataset, task.declared) from problem
 
 
-def _reader(run: FlowRun, spark: SparkSession, *, batch_query: bool) -> _Reader:
-    environment = run.environment
-    return _Reader(spark, environment.catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=batch_query)
+def _reader(task: FlowTask, spark: SparkSession, reads: FileReads | None = None) -> _Reader:
+    """As `run_reader`."""
+    environment = task.environment
+    files = RunFiles(spark, environment, reads or FileReads())
+    return _Reader(spark, environment.catalog, environment=environment, flow=task.declared, files=files, batch_query=reads is None)
 
 
 # ------------------------------------------------------------------------------------------------------------- streams
@@ -115,10 +114,9 @@ def _reader(run: FlowRun, spark: SparkSession, *, batch_query: bool) -> _Reader:
 class _Sending:
     """The query of one start of a flow, and its micro-batches where Lakelet hands them over itself."""
 
-    run: FlowRun
+    task: FlowTask
     reader: RunReader
-    query: Any = None
-    started: threading.Event = field(default_factory=threading.Event)
+    query: Future[Any] = field(default_factory=Future)
     failure: BaseException | None = None
     reported: bool = False  # whether the batches report their counts themselves
     rounds: QueryRounds | None = None  # a sink's query does not stay for further ones
@@ -126,113 +124,115 @@ class _Sending:
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
             reached("batch.started")
-            self.started.wait()
-            with growing(self.run, self.reader, batch, kept=True) as given:
-                rows = _hand_over(self.run, given, number, app_id=str(self.query.id))
+            query = self.query.result()
+            with growth_checked(self.task, self.reader, batch, kept=True) as given:
+                rows = _hand_over(self.task, given, number, app_id=str(query.id))
             if rows is not None:
                 self.reported = True
-                emit_batch(self.run.environment.reporter, _metrics(self.run, number, rows))
+                emit_batch(self.task.environment.reporter, _metrics(self.task, number, rows))
         except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
             raise
 
 
-def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sending:
-    sink, reader = _sink(run), _reader(run, spark, batch_query=False)
-    state = read_checkpoint(run.checkpoint())
-    prepare(run, reader, spark, state)
-    frame = _frame(run, reader)
-    follow_file_sources(run, frame)
-    begin(run, reader, spark, state)
-    sending = _Sending(run, reader)
+def _start(task: FlowTask, spark: SparkSession, started: list[_Sending]) -> _Sending:
+    sink, state = _sink(task), read_checkpoint(task.checkpoint())
+    reader = _reader(task, spark, file_reads(task, spark, state))
+    frame = _frame(task, reader)
+    follow_file_sources(task, frame)
+    begin(task, reader, spark, state)
+    sending = _Sending(task, reader)
     started.append(sending)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")  # all of them are reported
-    writer = frame.writeStream.queryName(run.name).outputMode("update" if run.flow.flow.update else "append").trigger(availableNow=True)
-    writer = writer.option("checkpointLocation", str(run.checkpoint()))
+    writer = (
+        frame.writeStream.queryName(task.name)
+        .outputMode("update" if task.flow.kind is SINK_UPDATES else "append")
+        .trigger(availableNow=True)
+    )
+    writer = writer.option("checkpointLocation", str(task.checkpoint()))
     if sink.handler is not None or sink.is_delta or sink.is_files:
         writer = writer.foreachBatch(sending)
     else:
         writer = writer.format(sink.format).options(**sink.options)
-    discard_half_written(run.checkpoint(), state)
+    discard_half_written(task.checkpoint(), state)
     try:
-        sending.query = writer.start()
+        sending.query.set_result(writer.start())
     except AnalysisException as problem:
-        raise _missing_format(run, problem) or problem from None
-    sending.started.set()
+        raise _missing_format(task, problem) or problem from None
     return sending
 
 
-def _report_progress(run: FlowRun, started: Sequence[_Sending]) -> None:
+def _report_progress(task: FlowTask, started: Sequence[_Sending]) -> None:
     """Rows of sinks that count for themselves, and warnings about records that did not fit or came too late."""
     totals = Totals()
     for sending in started:
-        for progress in sending.query.recentProgress if sending.query is not None else ():
-            sent = _metrics(run, progress.batchId, progress.sink.numOutputRows)
+        for progress in sending.query.result().recentProgress if sending.query.done() else ():
+            sent = _metrics(task, progress.batchId, progress.sink.numOutputRows)
             if sent.rows > 0 and not sending.reported:
-                emit_batch(run.environment.reporter, sent)
+                emit_batch(task.environment.reporter, sent)
             observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
             late = sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
-            totals.add(replace(sent, late=late, sources=append.seen_of_sources(sending.reader, observed)))
-    environment = run.environment
-    emit_warnings(environment.reporter, totals, dataset=str(run.dataset.name), flow=run.name)
+            totals.add(replace(sent, late=late, sources=seen_of_sources(sending.reader, observed)))
+    environment = task.environment
+    emit_warnings(environment.reporter, totals, dataset=str(task.dataset.name), flow=task.name)
 
 
-def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
+def _missing_format(task: FlowTask, problem: Exception) -> LakeletError | None:
     """The error for a data source that Spark does not have; None for any other problem."""
     if not sentences.FORMAT_MISSING.is_in(str(problem)):
         return None
-    format, version = _sink(run).format, run.environment.spark.version
+    format, version = _sink(task).format, task.environment.spark.version
     package = _PACKAGES.get(format.lower())
     what = f"package {package}:{version} and what it depends on" if package else "package that has it"
     return LakeletError(
         "SINK_FORMAT_MISSING",
         f"Spark has no data source {format!r} here",
-        where=run.dataset.where,
-        dataset=str(run.dataset.name),
+        where=task.dataset.where,
+        dataset=str(task.dataset.name),
         why=first_line(problem),
-        todo=f"Put the jars of the {what} into the folder `jars` of pyspark, or leave the flow {run.name} out with --select.",
+        todo=f"Put the jars of the {what} into the folder `jars` of pyspark, or leave the flow {task.name} out with --select.",
     )
 
 
-def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app_id: str) -> int | None:
+def _hand_over(task: FlowTask, batch: DataFrame, number: int, *, app_id: str) -> int | None:
     """Give one batch to the user's handler, a folder of files, a Delta table, or another format; the number of rows, where it is known."""
-    sink = _sink(run)
+    sink = _sink(task)
     if sink.handler is not None:
-        handled(run, sink.handler, batch, number)
+        handled(task, sink.handler, batch, number)
         return None
     if sink.is_files:
-        return _send_files(run, sink, batch, number, app_id)
+        return _send_files(task, sink, batch, number, app_id)
     if not sink.is_delta:
-        with lock_of(Path(str(run.dataset.name))).alone():  # nothing is known of what two jobs at the same time do to each other
+        with lock_of(Path(str(task.dataset.name))).alone():  # nothing is known of what two jobs at the same time do to each other
             return _counted(batch, lambda rows: rows.write.format(sink.format).options(**sink.options).mode("append").save())
-    path = run.path()
+    path = task.path()
     with lock_of(path).alone():  # two flows may be about to make the table
         try:
             rows = _append_to(path, sink.options, batch, app_id, number)
         except PySparkException as problem:
-            raise _names_refused(run, batch, problem) or problem from None
+            raise _names_refused(task, batch, problem) or problem from None
     reached("batch.committed")
     return rows
 
 
-def _names_refused(run: FlowRun, batch: DataFrame, problem: PySparkException) -> LakeletError | None:
+def _names_refused(task: FlowTask, batch: DataFrame, problem: PySparkException) -> LakeletError | None:
     """The error for names of columns that a Delta sink's table does not take (SK-11); None for any other problem."""
     if "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" not in conditions(problem):
         return None
     names = column_mapping.shown(list(column_mapping.odd_names(batch.schema)))
     return LakeletError(
         "SINK_COLUMNS_REFUSED",
-        f"the table of the sink {run.dataset.name} has no column mapping, which it needs for {names}",
-        dataset=str(run.dataset.name),
-        where=run.flow.flow.where,
-        why=f"the table at {run.path()} is not the pipeline's, so nothing about it is changed",
-        todo=f"Rename them in the flow {run.name}. Or give the table column mapping: a new one with the flow's "
+        f"the table of the sink {task.dataset.name} has no column mapping, which it needs for {names}",
+        dataset=str(task.dataset.name),
+        where=task.declared.where,
+        why=f"the table at {task.path()} is not the pipeline's, so nothing about it is changed",
+        todo=f"Rename them in the flow {task.name}. Or give the table column mapping: a new one with the flow's "
         f'spark_conf={{"spark.databricks.delta.properties.defaults.columnMapping.mode": "name"}}, one that is there with ALTER TABLE '
-        f"delta.`{run.path()}` SET TBLPROPERTIES ('{column_mapping.MODE}' = 'name').",
+        f"delta.`{task.path()}` SET TBLPROPERTIES ('{column_mapping.MODE}' = 'name').",
     )
 
 
-def _send_files(run: FlowRun, sink: Sink, batch: DataFrame, number: int, app_id: str) -> int | None:
+def _send_files(task: FlowTask, sink: Sink, batch: DataFrame, number: int, app_id: str) -> int | None:
     """Send a batch into a folder of files, once; return the number of rows, None if unknown.
 
     Spark's own sink of files goes by the numbers of batches in the folder: it would take the first batches of a second flow, or of one that
@@ -242,9 +242,9 @@ def _send_files(run: FlowRun, sink: Sink, batch: DataFrame, number: int, app_id:
     def write(folder: AnyPath) -> int | None:
         return _counted(batch, lambda rows: _save(rows, sink.format, sink.options, folder))
 
-    sender = f"{run.environment.storage.root}\n{run.dataset.name}\n{run.name}"
-    outbox = sent_files.Outbox(any_path(located_folder(run.dataset, sink)), run.checkpoint() / "sent.json", sender)
-    rows = sent_files.send(outbox, number, write, id=app_id)
+    sender = f"{task.environment.storage.root}\n{task.dataset.name}\n{task.name}"
+    outbox = Outbox(any_path(located_folder(task.dataset, sink)), task.checkpoint() / "sent.json", sender)
+    rows = send(outbox, number, write, id=app_id)
     reached("batch.committed")
     return rows
 
@@ -272,33 +272,117 @@ def _counted(batch: DataFrame, write: Callable[[DataFrame], None]) -> int | None
     return None if seen is None else int(seen["rows"])
 
 
-def _metrics(run: FlowRun, number: int, rows: int) -> BatchMetrics:
+def _metrics(task: FlowTask, number: int, rows: int) -> BatchMetrics:
     """What is known of a batch that was sent."""
-    update_id = run.environment.reporter.update_id
-    id = event_id(update_id, run.name, run.generation(), number)
-    return BatchMetrics(id, update_id, str(run.dataset.name), run.name, number, rows)
+    update_id = task.environment.reporter.update_id
+    id = event_id(update_id, task.name, task.checkpoint_name(), number)
+    return BatchMetrics(id, update_id, str(task.dataset.name), task.name, number, rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------- once
 
 
-def _send_once(run: FlowRun) -> None:
+def decide_sink_once(task: FlowTask) -> Decision:
+    """Whether the batch is still to be sent."""
+    return once.DONE if has_run(task.environment.storage, task.declared) else once.NOT_YET
+
+
+def run_sink_once(task: FlowTask) -> None:
     """Send a batch query's rows, and note that it was done; the note names the batch before it is sent, so that Delta knows it again."""
-    storage, flow = run.environment.storage, run.flow.flow
+    _register(task)
+    storage, flow = task.environment.storage, task.declared
     id = read_marker(storage, flow).get("id")
     if id is None:
         id = str(uuid.uuid4())
         write_marker(storage, flow, id=id, done=False)
     reached("batch.started")
-    with flow_session(run.environment.spark, run.conf) as spark:
+    with flow_session(task.environment.spark, task.conf) as spark:
         try:
-            rows = _hand_over(run, _frame(run, _reader(run, spark, batch_query=True)), 0, app_id=str(id))
+            rows = _hand_over(task, _frame(task, _reader(task, spark)), 0, app_id=str(id))
         except PySparkException as problem:
-            missing = _missing_format(run, problem)
-            where, dataset = run.flow.flow.where, str(run.dataset.name)
+            missing = _missing_format(task, problem)
+            where, dataset = task.declared.where, str(task.dataset.name)
             raise missing or run_failure(problem, dataset=dataset, where=where, what="the flow failed while it ran") from None
     if rows is not None:
-        emit_batch(run.environment.reporter, _metrics(run, 0, rows))
+        emit_batch(task.environment.reporter, _metrics(task, 0, rows))
     reached("flow.drained")
     write_marker(storage, flow, id=id, done=True)
     reached("flow.finished")
+
+
+# --- batches as files, each once (SK-12, decision 42) ------------------------------------------------------------------------------------
+#
+# A batch is written to a staging folder below the target folder, whose name readers leave out. A note in the flow's checkpoint then names
+# its files: that is the commit. After it the files are moved into the target folder, one by one, however often the process dies. A batch
+# without a note is written again, one with a note never.
+
+
+FORMAT = 1
+"""Version of the note."""
+
+Write = Callable[[AnyPath], int | None]
+"""Function that writes the batch into a folder that does not exist yet and returns the number of rows, None if unknown."""
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Target folder of a flow. `note`: file in the flow's checkpoint; `sender`: text that no other flow into the folder has."""
+
+    folder: AnyPath
+    note: AnyPath
+    sender: str
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Files of the last committed batch, in the order in which they are moved. `id`: that of the batch's query."""
+
+    id: str
+    batch: int
+    staging: str
+    files: tuple[str, ...]
+    rows: int | None
+
+
+def send(outbox: Outbox, batch: int, write: Write, *, id: str) -> int | None:
+    """Put a batch into the folder unless it is there; return the number of its rows, None if it was there or they were not counted."""
+    note = _read(outbox.note)
+    if note is None or (note.id, note.batch) != (id, batch):
+        note = _commit(outbox, batch, write, id)
+    staging = outbox.folder / note.staging
+    if not names_in(staging):
+        remove_tree(staging)  # the process died when its files were removed and the folder was not
+        return None
+    for name in note.files:
+        moved(staging / name, outbox.folder / name)
+        reached("sink.file_moved")
+    if isinstance(outbox.folder, Path):
+        sync_folder(outbox.folder)
+    remove_tree(staging)
+    return note.rows
+
+
+def _commit(outbox: Outbox, batch: int, write: Write, id: str) -> _Note:
+    """Write the batch to the staging folder, then the note about it. A batch without rows has no files."""
+    name = f"_lakelet-{hashlib.sha256(outbox.sender.encode()).hexdigest()[:16]}"
+    staging = outbox.folder / name
+    remove_tree(staging)
+    rows = write(staging)
+    reached("sink.staged")
+    visible = [file for file in names_in(staging) if not file.startswith(".")]
+    files = sorted(visible, key=lambda file: (file.startswith("_"), file)) if rows != 0 else []  # _SUCCESS comes last
+    note = _Note(id, batch, name, tuple(files), rows)
+    write_atomically(outbox.note, json.dumps({"format": FORMAT, **asdict(note)}))
+    reached("sink.noted")
+    return note
+
+
+def _read(file: AnyPath) -> _Note | None:
+    """Return the note of the last committed batch; None before the first. Raises FORMAT_UNKNOWN."""
+    try:
+        facts = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    if facts["format"] != FORMAT:
+        raise unknown_format(file, facts["format"], FORMAT)
+    return _Note(facts["id"], facts["batch"], facts["staging"], tuple(facts["files"]), facts["rows"])

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
@@ -24,12 +25,11 @@ from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
 from lakelet.cdc.computed import given
 from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.flows import once
-from lakelet.flows.context import FlowRun, RunReader, run_reader
-from lakelet.flows.counted import query_metrics
+from lakelet.flows.checkpoints import has_run, read_marker, write_marker
+from lakelet.flows.context import FlowTask, RunReader, event_id, run_reader
 from lakelet.flows.failures import failures_of
-from lakelet.flows.mapping_notice import emit_first_odd_names
-from lakelet.flows.metrics import Totals, emit_batch, event_id
-from lakelet.flows.once_markers import has_run, read_marker, write_marker
+from lakelet.flows.metrics import Totals, emit_batch, query_metrics
+from lakelet.flows.target_table import emit_first_odd_names
 from lakelet.language.model import ChangeSpec
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, Strategy
@@ -45,49 +45,49 @@ from lakelet.storage.root import INTERNAL
 _GONE = "__lakelet_gone"
 
 
-def decide_snapshots(run: FlowRun) -> Decision:
+def decide_snapshots(task: FlowTask) -> Decision:
     """Whether the flow has something to do: `once` only until it was done, snapshots in every update."""
-    spec = run.flow.flow.changes
+    spec = task.declared.changes
     if spec is not None and spec.once:
-        applied = not callable(spec.snapshots) and _newest(run) is not None  # a function may have more of them than were applied
-        return once.DONE if applied or has_run(run.environment.storage, run.flow.flow) else once.NOT_YET
+        applied = not callable(spec.snapshots) and _newest(task) is not None  # a function may have more of them than were applied
+        return once.DONE if applied or has_run(task.environment.storage, task.declared) else once.NOT_YET
     return Decision(Strategy.STREAM, "a snapshot is compared in every update")
 
 
-def run_batches(run: FlowRun) -> Totals:
+def run_batches(task: FlowTask) -> Totals:
     """Apply what there is. Raises LakeletError; then the table is as the last complete snapshot left it."""
-    spec = run.flow.flow.changes
+    spec = task.declared.changes
     assert spec is not None
     totals = Totals()
-    writing.catch_up(run.path())
-    with flow_session(run.environment.spark, run.conf) as spark:
-        reader = run_reader(run, spark, batch_query=True)
-        with failures_of(run, "the changes could not be applied"), reading(reader):
+    writing.catch_up(task.path())
+    with flow_session(task.environment.spark, task.conf) as spark:
+        reader = run_reader(task, spark)
+        with failures_of(task, "the changes could not be applied"), reading(reader):
             if spec.once and spec.snapshots is None:
-                frame = rows_of(run.flow.flow)
-                _apply(run, spec, frame, layout(spec, frame), totals, None, reader)
+                frame = rows_of(task.declared)
+                _apply(task, spec, frame, layout(spec, frame), totals, None, reader)
             else:
-                for snapshot, version in _snapshots(run, spec, reader):
-                    _apply_snapshot(run, spec, snapshot, version, totals, reader)
-                if spec.once and (last := read_marker(run.environment.storage, run.flow.flow)):
-                    write_marker(run.environment.storage, run.flow.flow, done=True, facts=last["facts"])
-    environment = run.environment
-    columns = environment.spark.read.format("delta").load(str(run.path())).schema
-    emit_first_odd_names(run, columns)
-    environment.storage.remember(replace(run.stored(), columns=columns.json()))
+                for snapshot, version in _snapshots(task, spec, reader):
+                    _apply_snapshot(task, spec, snapshot, version, totals, reader)
+                if spec.once and (last := read_marker(task.environment.storage, task.declared)):
+                    write_marker(task.environment.storage, task.declared, done=True, facts=last["facts"])
+    environment = task.environment
+    columns = environment.spark.read.format("delta").load(str(task.path())).schema
+    emit_first_odd_names(task, columns)
+    environment.storage.remember(replace(task.stored(), columns=columns.json()))
     return totals
 
 
-def _snapshots(run: FlowRun, spec: ChangeSpec, reader: RunReader) -> Iterator[tuple[DataFrame, Any]]:
+def _snapshots(task: FlowTask, spec: ChangeSpec, reader: RunReader) -> Iterator[tuple[DataFrame, Any]]:
     """(snapshot, version), one after the other; the `reader` has the watches of one at a time.
 
     Raises CDC_SNAPSHOT_INVALID for a version that does not ascend.
     """
     if spec.snapshots == "periodic":
-        yield rows_of(run.flow.flow), datetime.now(timezone.utc)
+        yield rows_of(task.declared), datetime.now(timezone.utc)
         return
     assert callable(spec.snapshots)
-    last = _last_version(run)
+    last = _last_version(task)
     while True:
         reader.watches.clear()
         given = copy_of(call_user_code(spec.snapshots, last))
@@ -100,13 +100,13 @@ def _snapshots(run: FlowRun, spec: ChangeSpec, reader: RunReader) -> Iterator[tu
                 f"the snapshot has version {version!r}, and {last!r} has been applied already",
                 todo="Return snapshots in ascending order of their versions, and None after the last one.",
             )
-        yield data_frame(frame, run.flow.flow), version
+        yield data_frame(frame, task.declared), version
         last = version
 
 
-def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version: Any, totals: Totals, reader: RunReader) -> None:
+def _apply_snapshot(task: FlowTask, spec: ChangeSpec, snapshot: DataFrame, version: Any, totals: Totals, reader: RunReader) -> None:
     """A snapshot as the events that lead to it (CD-17): what is new or differs, and what is no more."""
-    dated = replace(spec, sequence_by=sequence_of(version, struct_of(run.dataset.schema, run.environment.spark)), snapshots=None)
+    dated = replace(spec, sequence_by=sequence_of(version, struct_of(task.dataset.schema, task.environment.spark)), snapshots=None)
     shape = layout(dated, snapshot)
     counted = snapshot.groupBy(*map(col, shape.keys)).count().where("count > 1")
     repeated = counted.select(F.to_json(F.struct(*map(col, shape.keys))), "count").first()
@@ -115,22 +115,22 @@ def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version
         raise LakeletError("CDC_SNAPSHOT_INVALID", what)
     wanted = snapshot.select(*map(col, shape.columns.fieldNames())).withColumn(_GONE, F.lit(False))
     changed = replace(dated, apply_as_deletes=F.col(_GONE))
-    _apply(run, changed, wanted, shape, totals, version, reader)
+    _apply(task, changed, wanted, shape, totals, version, reader)
 
 
-def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
+def _differences(task: FlowTask, wanted: DataFrame, shape: Layout) -> DataFrame:
     """The rows of a snapshot that the target does not have like that, and its open rows that the snapshot does not have.
 
     A column or field that only one of them has is NULL in the other.
     """
-    target = Transaction(wanted.sparkSession, run.path())
-    if target.read_version < 0 or target.outdated(run.table_spec(shape.visible)):
+    target = Transaction(wanted.sparkSession, task.path())
+    if target.read_version < 0 or target.outdated(task.table_spec(shape.visible)):
         return wanted
-    now = wanted.sparkSession.read.format("delta").load(str(run.path()))
+    now = wanted.sparkSession.read.format("delta").load(str(task.path()))
     now = now.where(F.col(END).isNull()) if shape.history else now
-    columns = given(target.schema, run.dataset.computed).fields
+    columns = given(target.schema, task.dataset.computed).fields
     stored = T.StructType([f for f in columns if not (shape.history and f.name in (START, END))])
-    merged = schemas.merge(stored, shape.columns, widen=schemas.widens(run.table_spec(shape.visible).properties or {}))
+    merged = schemas.merge(stored, shape.columns, widen=schemas.widens(task.table_spec(shape.visible).properties or {}))
     keys, row = [col(key) for key in shape.keys], F.struct(*map(col, merged.fieldNames()))
     known = schemas.conformed(now, merged).select(*keys, same_values(row).alias("__now"))
     arrived = schemas.conformed(wanted, merged).select(*keys, row.alias("__row"), same_values(row).alias("__arrived"))
@@ -140,30 +140,28 @@ def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
     return both.select(*values, F.col("__arrived").isNull().alias(_GONE))
 
 
-def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, totals: Totals, version: Any, reader: RunReader) -> None:
+def _apply(task: FlowTask, spec: ChangeSpec, frame: DataFrame, shape: Layout, totals: Totals, version: Any, reader: RunReader) -> None:
     """One batch, in one commit with its counts, those of the views that the `reader` opened for it, and the snapshot's version."""
-    before = _newest(run)
+    before = _newest(task)
     number = 0 if before is None else before.batch_id + 1
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
-    rules = run.dataset.expectations
-    batch = SnapshotBatch(run.generation(), None if version is None else to_stored(version))
+    rules = task.dataset.expectations
+    batch = SnapshotBatch(task.checkpoint_name(), None if version is None else to_stored(version))
 
-    def measure() -> BatchMetrics:
-        id = event_id(run.stored().path, run.name, run.generation(), number)
-        return replace(query_metrics(run, reader, observation, batch_id=number, event_id=id), batch=batch)
-
+    id = event_id(task.stored().path, task.name, task.checkpoint_name(), number)
+    measure = partial(query_metrics, task, reader, observation, event_id=id, batch_id=number, batch=batch)
     rows = judged(frame, rules, observation)
-    table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed(), run.dataset.computed)
+    table = ChangeTable(task.path(), task.change_specs, task.table_spec(shape.visible), task.is_streamed(), task.dataset.computed)
     writing.reconcile(frame.sparkSession, table, shape)  # what is compared with the snapshot must be the table
-    events = rows if version is None else _differences(run, rows, shape)
-    txn = Txn(f"{run.name}/{run.generation()}", number)
+    events = rows if version is None else _differences(task, rows, shape)
+    txn = Txn(f"{task.name}/{task.checkpoint_name()}", number)
     applied = writing.apply(spec, table, events, shape, txn=txn, measure=measure, replayed=False)
     assert applied is not None  # nothing is looked up without `replayed`
-    all_of_it = run.flow.flow.changes is None or not callable(run.flow.flow.changes.snapshots)
+    all_of_it = task.declared.changes is None or not callable(task.declared.changes.snapshots)
     kept = _Applied(number, batch.snapshot)
-    write_marker(run.environment.storage, run.flow.flow, done=all_of_it, facts=asdict(kept))  # Delta cleans its log up after a month
+    write_marker(task.environment.storage, task.declared, done=all_of_it, facts=asdict(kept))  # Delta cleans its log up after a month
     totals.add(applied)
-    emit_batch(run.environment.reporter, applied)
+    emit_batch(task.environment.reporter, applied)
 
 
 @dataclass(frozen=True)
@@ -174,20 +172,20 @@ class _Applied:
     snapshot: Any
 
 
-def _newest(run: FlowRun) -> _Applied | None:
+def _newest(task: FlowTask) -> _Applied | None:
     """What the flow applied in its newest commit since the last reset; of a commit whose log file is gone, by its note. None for none."""
-    log = TableLog(run.path() / INTERNAL)
+    log = TableLog(task.path() / INTERNAL)
     for number in range(log.version(), -1, -1):
         commit = log.commit(number)
         if commit is None:
-            known = read_marker(run.environment.storage, run.flow.flow).get("facts")
+            known = read_marker(task.environment.storage, task.declared).get("facts")
             return _Applied(known["batch_id"], known.get("snapshot")) if known else None
         found = BatchMetrics.of_commit(commit.user_metadata)
-        if found is not None and found.batch is not None and (found.flow, found.batch.generation) == (run.name, run.generation()):
+        if found is not None and found.batch is not None and (found.flow, found.batch.generation) == (task.name, task.checkpoint_name()):
             return _Applied(found.batch_id or 0, found.batch.snapshot)
     return None
 
 
-def _last_version(run: FlowRun) -> Any:
-    found = _newest(run)
+def _last_version(task: FlowTask) -> Any:
+    found = _newest(task)
     return from_stored(found.snapshot) if found and found.snapshot else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from lakelet.analysis.analyzed import AnalyzedDataset
-    from lakelet.flows.context import FlowRun
+    from lakelet.flows.context import FlowTask
     from lakelet.language.model import Dataset
     from lakelet.pipeline import Pipeline
     from lakelet.update.opened import LoadedPipeline
@@ -102,21 +102,22 @@ def analyzed(loaded: LoadedPipeline, dataset: Dataset) -> AnalyzedDataset:
     from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
     from lakelet.autoloader import register
     from lakelet.language.model import Kind
+    from lakelet.plan.kinds import VIEW
 
     register(loaded.environment.spark, wrap=False)
     if dataset.kind is not Kind.VIEW:
-        return loaded.environment.analyses.dataset(dataset.name.key)
-    facts = AnalyzedFlow(loaded.environment.catalog.flows[dataset.name.key][0], False, StructType(), None, "", None)
+        return loaded.environment.analyzer.dataset(dataset.name.key)
+    facts = AnalyzedFlow(loaded.environment.catalog.flows[dataset.name.key][0], VIEW, StructType())
     return AnalyzedDataset(dataset, Kind.VIEW, StructType(), (facts,))
 
 
 def preview_of(loaded: LoadedPipeline, dataset: Dataset, rows: int) -> Preview:
     """Compute a preview of a dataset of a loaded pipeline. Raises like `preview`."""
-    from lakelet.flows.context import FlowRun
+    from lakelet.flows.context import FlowTask
 
     found = analyzed(loaded, dataset)
-    runs = [FlowRun(loaded.environment, found, flow) for flow in found.flows]
-    parts = [_part(run, rows, rules=run.flow.flow.changes is None) for run in runs]
+    runs = [FlowTask(loaded.environment, found, flow) for flow in found.flows]
+    parts = [_part(task, rows, rules=task.declared.changes is None) for task in runs]
     schema = found.schema if found.schema.fields and not parts[0].grown else parts[0].schema
     notes = dict.fromkeys(note for part in parts for note in part.notes)
     return Preview(
@@ -162,12 +163,12 @@ class _Part:
     grown: bool  # the rows have fields that the analysis did not know
 
 
-def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
+def _part(task: FlowTask, rows: int, *, rules: bool) -> _Part:
     """Compute up to `JUDGED_ROWS` rows of a flow and return the first `rows`. `rules`: whether to judge the dataset's rules on them."""
     from pyspark.errors.exceptions.base import PySparkException
     from pyspark.sql import Observation
 
-    from lakelet.analysis.replacing_checks import part_of
+    from lakelet.analysis.checks import part_of
     from lakelet.flows.sampling import SAMPLE_FILES, sampled
     from lakelet.inspection.json_values import json_rows
     from lakelet.inspection.spark_queries import collected
@@ -176,29 +177,29 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     from lakelet.spark.errors.user_errors import user_error
     from lakelet.spark.expectations.measure import counts, judged
 
-    report(f"Computing {run.dataset.name}")
-    own, watch = run.dataset.expectations if rules else (), Observation("lakelet_preview")
-    replaces = run.flow.flow.replaces
+    report(f"Computing {task.dataset.name}")
+    own, watch = task.dataset.expectations if rules else (), Observation("lakelet_preview")
+    replaces = task.declared.replaces
     try:
-        with sampled(run) as (spark, reader, frame):
-            table = collected(judged(part_of(run.flow.flow, frame).limit(JUDGED_ROWS), own, watch))
+        with sampled(task) as (spark, reader, frame):
+            table = collected(judged(part_of(task.declared, frame).limit(JUDGED_ROWS), own, watch))
             seen = counts(own, metrics_of(spark, watch))
     except LakeletError:
         raise
     except PySparkException as problem:
         what = "the preview failed"
-        raise run_failure(problem, dataset=str(run.dataset.name), where=run.flow.flow.where, what=what) from None
+        raise run_failure(problem, dataset=str(task.dataset.name), where=task.declared.where, what=what) from None
     except Exception as problem:  # raised by the dataset's function
-        raise user_error(problem, run.dataset, run.flow.flow) from problem
-    notes = [f"files: the newest {SAMPLE_FILES} of a source"] if reader.files else []
+        raise user_error(problem, task.dataset, task.declared) from problem
+    notes = [f"files: the newest {SAMPLE_FILES} of a source"] if reader.files.opened else []
     notes += [f"computed, not stored yet: {', '.join(reader.computed)}"] if reader.computed else []
     notes += [] if rules else ["rows of the source: change events before they are applied"]
     notes += [] if replaces is None else [f"rows of the flow, as they come: {replaces.clause} puts them in the place of stored ones"]
     found = tuple(
-        JudgedRule(str(run.dataset.name), rule.name, rule.text, rule.action.value, seen.rows - failed, failed)
+        JudgedRule(str(task.dataset.name), rule.name, rule.text, rule.action.value, seen.rows - failed, failed)
         for rule, failed in zip(own, seen.failed, strict=True)
     )
-    grown = bool(reader.learned) and run.flow.flow.changes is None
+    grown = bool(reader.learned) and task.declared.changes is None
     return _Part(frame.schema, list(json_rows(table.slice(0, rows))), seen.rows, seen.dropped, found, tuple(notes), grown)
 
 

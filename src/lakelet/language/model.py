@@ -238,6 +238,16 @@ class Flow:
     update: bool = False
     replaces: Replacement | None = None
 
+    @property
+    def runs_once(self) -> bool:
+        """Whether it runs one time until a full refresh."""
+        return self.once or (self.changes is not None and self.changes.once)
+
+    @property
+    def replaces_part(self) -> bool:
+        """Whether it replaces the part of its table that a condition names."""
+        return self.replaces is not None and not self.replaces.streams
+
 
 @dataclass(frozen=True)
 class Hook:

@@ -33,7 +33,7 @@ class SourcePosition:
     """Backlog between a flow's checkpoint and one of its streaming sources.
 
     `pending`: True there is something, False there is nothing, None is unknown. `text` says it in words. `files`, `bytes`: how much there
-    is, None where it was not looked at.
+    is, None where it is not known.
     """
 
     source: str
@@ -44,12 +44,28 @@ class SourcePosition:
 
 
 @dataclass(frozen=True)
+class SourceListing:
+    """A listing of a cloudFiles source: how many files the folder has, how many of them are new, and how long listing took."""
+
+    path: str
+    files: int
+    new: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Decision:
-    """A strategy and the reason for it, a clause that reads well after "because". `sources`: of a streaming flow, what waits there."""
+    """A strategy and the reason for it, a clause that reads well after "because".
+
+    Of a streaming flow also how that was found out: `sources`, what is pending there; `listings` of its folders, none if one of them could
+    not be listed; `examined`, by key of a table the version up to which it has nothing for the flow.
+    """
 
     strategy: Strategy
     reason: str
     sources: tuple[SourcePosition, ...] = field(default=(), compare=False)
+    listings: tuple[SourceListing, ...] = field(default=(), compare=False)
+    examined: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -83,9 +99,9 @@ def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfin
         return Decision(Strategy.STREAM, "its last micro-batch was not completed", sources)
     if not started:
         return Decision(Strategy.STREAM, "it has not run yet", sources)
-    waiting = [p for p in positions if p.pending is not False]
-    if waiting or not positions:
-        reason = "; ".join(p.text for p in waiting) or "its source cannot be looked at without running it"
+    pending = [p for p in positions if p.pending is not False]
+    if pending or not positions:
+        reason = "; ".join(p.text for p in pending) or "its source cannot be looked at without running it"
         return Decision(Strategy.STREAM, reason, sources)
     return Decision(Strategy.SKIP, "; ".join(p.text for p in positions), sources)
 

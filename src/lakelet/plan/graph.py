@@ -1,4 +1,4 @@
-"""The dataset graph: who reads whom. Pure values and traversal, no Spark."""
+"""The dataset graph: who reads whom, and in which layer each dataset is. Pure values and traversal, no Spark."""
 
 from __future__ import annotations
 
@@ -45,11 +45,8 @@ class Graph:
         return {key: tuple(dict.fromkeys(keys)) for key, keys in found.items()}
 
     def stored_inputs(self, key: str) -> tuple[str, ...]:
-        """Keys of the stored datasets that `key` reads, views looked through."""
-        found: list[str] = []
-        for source in self.by_key[key].inputs:
-            found.extend(self.stored_inputs(source.key) if self.by_key[source.key].kind is Kind.VIEW else [source.key])
-        return tuple(dict.fromkeys(found))
+        """Keys of the stored datasets that `key` reads, views resolved to what they read."""
+        return stored_inputs(self.by_key, key)
 
     def views_read(self, key: str) -> tuple[Node, ...]:
         """The views that `key` reads, those that other views read too."""
@@ -70,15 +67,23 @@ class Graph:
         return _closure(keys, {key: [source.key for source in node.inputs] for key, node in self.by_key.items()}, steps)
 
 
+def stored_inputs(nodes: Mapping[str, Node], key: str) -> tuple[str, ...]:
+    """Keys of the stored datasets that `key` reads, views resolved to what they read. `nodes`: by key, at least those that it reads."""
+    found: list[str] = []
+    for source in nodes[key].inputs:
+        found.extend(stored_inputs(nodes, source.key) if nodes[source.key].kind is Kind.VIEW else [source.key])
+    return tuple(dict.fromkeys(found))
+
+
 def _closure(start: Iterable[str], edges: Mapping[str, Sequence[str]], steps: int | None) -> set[str]:
     found: set[str] = set()
-    waiting, left = set(start), steps
-    while waiting:
-        found |= waiting
+    pending, left = set(start), steps
+    while pending:
+        found |= pending
         if left == 0:
             break
         left = None if left is None else left - 1
-        waiting = {following for key in waiting for following in edges[key]} - found
+        pending = {following for key in pending for following in edges[key]} - found
     return found
 
 
@@ -101,3 +106,63 @@ def topological(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> li
         if name not in done:
             visit(name)
     return list(done)
+
+
+LAYERS = ("bronze", "silver", "gold")
+
+
+def declared_layer(name: str, file: str | None) -> str:
+    """Return the layer that a dataset's name begins or ends with (`silver_orders`), else its schema's, else that of the folder of its file.
+
+    "" where none of them says one.
+    """
+    *schema, own = name.lower().split(".")[-2:]
+    folders = file.replace("\\", "/").lower().split("/")[:-1] if file else []
+    ends = [[words[0], words[-1]] for words in [_words(own)] if len(words) > 1]
+    said = [*ends, *map(_words, (*schema, *reversed(folders)))]
+    return next((layer for words in said for layer in LAYERS if layer in words), "")
+
+
+def _words(text: str) -> list[str]:
+    return text.replace("-", "_").split("_")
+
+
+def layers(files: Mapping[str, str | None], inputs: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the layer of each dataset of `files`: the declared one, else by its position in the graph.
+
+    A dataset that reads no other one is bronze; one that reads others and that none reads is gold; any other is silver, but gold if it
+    reads gold.
+    """
+    read = {source for sources in inputs.values() for source in sources}
+    depth = depths(list(files), inputs)
+    found: dict[str, str] = {}
+    for name in sorted(files, key=lambda n: depth[n]):
+        sources = [found[i] for i in inputs.get(name, ()) if i in found]
+        placed = "bronze" if not sources else "silver" if name in read and "gold" not in sources else "gold"
+        found[name] = declared_layer(name, files[name]) or placed
+    return found
+
+
+def depths(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return the number of datasets before each one on the longest path to it. In a cycle the edge that closes it is left out."""
+    depth: dict[str, int] = {}
+
+    def visit(start: str) -> None:
+        stack, within = [(start, iter(inputs.get(start, ())))], {start}
+        while stack:
+            name, rest = stack[-1]
+            following = next((i for i in rest if i not in depth and i not in within), None)
+            if following is not None:
+                within.add(following)
+                stack.append((following, iter(inputs.get(following, ()))))
+                continue
+            depth[name] = max((depth[i] + 1 for i in inputs.get(name, ()) if i in depth), default=0)
+            stack.pop()
+
+    for name in names:
+        if name not in depth:
+            visit(name)
+    return depth
+
+
+__all__ = ["LAYERS", "Graph", "Node", "declared_layer", "depths", "layers", "stored_inputs", "topological"]

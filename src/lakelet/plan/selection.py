@@ -1,24 +1,32 @@
-"""What an update was asked for: which datasets it refreshes and resets (RE-3, RE-4, decision 5), other conditions of flows (RP-5)."""
+"""What an update was asked for: which datasets it refreshes and resets (RE-3, RE-4, decision 5), other conditions of flows (RP-5).
+
+In: a request and the graph. Out: a `Selection` of keys.
+
+Names may be selectors. `agent*` is a glob, `+name` a dataset with everything it reads, `name+` with everything that reads it; a number
+beside the plus limits the steps: `1+name`, `name+2`. A glob is compared with as many parts of a name as it has. `gold.*` selects the
+tables of the schema gold, or of the layer gold if there is no such schema.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace, several_names
 from lakelet.language.model import Definitions, Kind, Replacement
 from lakelet.language.sql_text.spark_sql import in_words_of_spark
-from lakelet.plan.graph import Graph
-from lakelet.plan.selectors import followed, matching, parsed
+from lakelet.plan.graph import LAYERS, Graph, layers
 
 
 @dataclass(frozen=True)
 class Request:
     """Request for one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets.
 
-    `select` takes globs and directions too (`lakelet.plan.selectors`). `replace_where`: (name of a flow, condition), for this update alone.
+    `select` takes globs and directions too (`lakelet.plan.selection`). `replace_where`: (name of a flow, condition), for this update alone.
     A text in place of several names is read as the command line reads it: `select="a,b"`.
     """
 
@@ -98,11 +106,11 @@ def with_conditions(found: Definitions, conditions: Sequence[tuple[str, str]], n
     flows = {flow.name.lower(): flow for flow in found.flows}
     for name, condition in conditions:
         flow = flows.get(name.lower()) or flows.get(_resolved(name, namespace))
-        if flow is None or flow.replaces is None or flow.replaces.streams:
+        if flow is None or not flow.replaces_part:
             raise LakeletError(
                 "UNKNOWN_SELECTION",
                 f"--replace-where names {name!r}, which is {'no flow of this pipeline' if flow is None else 'no REPLACE WHERE flow'}",
-                nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces is not None and not flow.replaces.streams]),
+                nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces_part]),
                 todo="List all flows: lakelet plan",
             )
         flows[flow.name.lower()] = replace(flow, replaces=Replacement(where=in_words_of_spark(condition)))
@@ -218,3 +226,76 @@ def _keys(names: Sequence[str], flag: str, graph: Graph, namespace: Namespace, s
             )
         found.add(key)
     return frozenset(found)
+
+
+_FORM = re.compile(r"(?P<up>(?P<up_steps>\d*)\+)?(?P<name>.+?)(?P<down>\+(?P<down_steps>\d*))?")
+
+
+@dataclass(frozen=True)
+class Selector:
+    """One text of `--select`. `up`, `down`: how many steps to follow what it reads and what reads it; None: to the end; 0: not at all."""
+
+    name: str
+    up: int | None = 0
+    down: int | None = 0
+
+    @property
+    def is_glob(self) -> bool:
+        return any(character in self.name for character in "*?[")
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether it is only a name."""
+        return not self.is_glob and self.up == 0 and self.down == 0
+
+
+def parsed(text: str) -> Selector:
+    """Read one text. A name in back quotes may contain any character."""
+    match = _FORM.fullmatch(text.strip())
+    if match is None or match["name"].startswith("`") != match["name"].endswith("`"):
+        return Selector(text)
+    return Selector(match["name"], _steps(match["up"], match["up_steps"]), _steps(match["down"], match["down_steps"]))
+
+
+def _steps(direction: str | None, number: str | None) -> int | None:
+    if direction is None:
+        return 0
+    return int(number) if number else None
+
+
+def matching(glob: str, graph: Graph) -> set[str]:
+    """Return the keys of the datasets that match a glob, views included."""
+    pattern = glob.lower().split(".")
+    found = {key for key in graph.by_key if _matches(key.split("."), pattern)}
+    if found or len(pattern) != 2 or pattern[0] not in LAYERS:
+        return found
+    inputs = {key: [i.key for i in node.inputs] for key, node in graph.by_key.items()}
+    layer = layers({key: node.where.file for key, node in graph.by_key.items()}, inputs)
+    return {key for key in graph.by_key if layer[key] == pattern[0] and fnmatchcase(key.split(".")[-1], pattern[1])}
+
+
+def _matches(parts: list[str], pattern: list[str]) -> bool:
+    last = parts[-len(pattern) :]
+    return len(last) == len(pattern) and all(fnmatchcase(part, one) for part, one in zip(last, pattern, strict=True))
+
+
+def followed(selector: Selector, keys: Iterable[str], graph: Graph) -> set[str]:
+    """Return `keys` and what the directions of the selector add to them."""
+    start = set(keys)
+    return start | graph.upstream(start, selector.up) | graph.downstream(start, selector.down)
+
+
+__all__ = [
+    "EVERYTHING",
+    "Request",
+    "Selection",
+    "Selector",
+    "below_failed",
+    "followed",
+    "forgotten",
+    "matching",
+    "parsed",
+    "refuse_in_continuous",
+    "select",
+    "with_conditions",
+]

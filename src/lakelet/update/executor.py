@@ -1,12 +1,18 @@
-"""Runs work over a graph with a few threads. No Spark, no events: decides only what may start when."""
+"""Runs work over a graph with a few threads, and says in a continuous update which flows are due. No Spark, no events.
+
+In: items with their inputs, and a function that does one. Out: the outcome of each. A continuous update makes rounds of triggered work
+within one update, until somebody stops it (RE-15, decision 18): `Rounds`.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+
+from lakelet.config.properties import trigger_interval
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,7 @@ class ItemOutcome:
 
 @dataclass(frozen=True)
 class RetryAfter:
-    """Result of an item that is to be tried again after a pause; no worker waits during the pause."""
+    """Result of an item that is tried again after a pause; no worker waits during the pause."""
 
     seconds: float
 
@@ -76,7 +82,7 @@ def execute(
 
 
 class _Schedule:
-    """Which items wait, which are at work, which are to be tried again and when, and how the others ended. For one thread."""
+    """Which items are pending, at work, or paused before another attempt, and how the others ended. For one thread."""
 
     def __init__(
         self,
@@ -87,20 +93,20 @@ class _Schedule:
     ) -> None:
         self._inputs, self._submit, self._skipped = inputs, submit, skipped
         self._known = frozenset(order)
-        self._waiting = list(order)
+        self._pending = list(order)
         self._running: dict[Future[bool | RetryAfter], str] = {}
         self._paused: dict[str, float] = {}
         self.outcomes: dict[str, ItemOutcome] = {}
 
     def goes_on(self) -> bool:
-        return bool(self._waiting or self._running or self._paused)
+        return bool(self._pending or self._running or self._paused)
 
     def start_what_may(self) -> None:
-        """Start the items whose pause is over; start or skip every waiting one whose inputs have ended."""
+        """Start the items whose pause is over; start or skip every pending one whose inputs have ended."""
         for item in [item for item, moment in self._paused.items() if moment <= time.monotonic()]:
             del self._paused[item]
             self._start(item)
-        self._waiting = [item for item in self._waiting if not self._has_left(item)]
+        self._pending = [item for item in self._pending if not self._has_left(item)]
 
     def wait(self) -> None:
         """Wait until an item at work ends, or a pause is over, and keep the outcomes."""
@@ -163,3 +169,49 @@ class _AtWork:
     def _ended(self) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: self._number == 0, timeout=CANCEL_EVERY_SECONDS)
+
+
+STREAM_SECONDS, DELTA_SECONDS, OTHER_SECONDS = 5.0, 60.0, 600.0
+"""How often a flow checks for something new unless it is set: a stream; a view of Delta tables only; another view."""
+
+
+def pace(settings: Iterable[Mapping[str, str]], *, streaming: bool, external: bool) -> float:
+    """Seconds from one check of a flow's inputs to the next.
+
+    `settings`: where `pipelines.trigger.interval` may stand, the first one wins. `external`: the flow reads something else than the
+    pipeline's own tables. A setting of 0 means without a pause.
+    """
+    given = trigger_interval(settings)
+    if given is not None:
+        return given
+    return STREAM_SECONDS if streaming else OTHER_SECONDS if external else DELTA_SECONDS
+
+
+class Rounds:
+    """Which flows are due. `paces`: seconds between two checks, by flow, in the order in which flows of one round may start."""
+
+    def __init__(self, paces: Mapping[str, float], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._paces, self._clock = dict(paces), clock
+        self._next = dict.fromkeys(paces, clock())
+
+    def due(self) -> list[str]:
+        """The flows whose time has come; they are due again when their interval has passed from now on."""
+        now = self._clock()
+        found = [flow for flow, moment in self._next.items() if moment <= now]
+        self._next.update({flow: now + self._paces[flow] for flow in found})
+        return found
+
+    def postpone(self, flow: str, seconds: float) -> None:
+        """Leave a flow that failed alone for a while."""
+        self._next[flow] = max(self._next[flow], self._clock() + seconds)
+
+    def pause(self) -> float:
+        """Seconds until the next flow is due; a moment at least, so that a pace of 0 does not keep a processor busy."""
+        return max(0.1, min(self._next.values()) - self._clock())
+
+    def go_on(self, run: Callable[[list[str]], None], *, ended: Callable[[], bool], sleep: Callable[[float], None] = time.sleep) -> None:
+        """Run what is due, round after round, until `ended`; being interrupted is the usual end."""
+        while self._next and not ended():
+            run(self.due())
+            if not ended():
+                sleep(self.pause())

@@ -7,28 +7,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from pyspark.errors.exceptions.base import PySparkException
-
 from lakelet.base.errors import LakeletError
-from lakelet.cdc import guarding
-from lakelet.flows.context import FlowRun
-from lakelet.flows.source_cleanup import clean_sources
-from lakelet.flows.target_kind import check_role
-from lakelet.jvm.errors import Py4JJavaError
-from lakelet.language.model import Kind
+from lakelet.flows.kinds import bring_up_to_date, decide
+from lakelet.flows.source_upkeep import clean_sources
+from lakelet.flows.stream_decisions import note_decision
+from lakelet.flows.target_table import check_role, refresh_description
 from lakelet.plan.decisions import Strategy
 from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.tables import TableLog, stored_schema
 from lakelet.storage.eventlog.states import FlowState, Level
-from lakelet.update.continuous import Rounds
-from lakelet.update.executor import RetryAfter
-from lakelet.update.initial_events import emit_definitions
+from lakelet.update.executor import RetryAfter, Rounds
+from lakelet.update.initialization import emit_definitions
 from lakelet.update.opened import OpenedPipeline
-from lakelet.update.planning_events import backlog
-from lakelet.update.progress import UpdateProgress
+from lakelet.update.progress import UpdateProgress, backlog
 from lakelet.update.retries import Retries
-from lakelet.update.tasks import FlowTask, bring_up_to_date, decide_flow
+from lakelet.update.tasks import FlowTask, Task, UnanalyzedTask
 
 _TOGETHER_SECONDS = 0.03
 """So long after the first new file of a round others are waited for."""
@@ -47,136 +40,107 @@ class FlowRunner:
         self._clean_again: dict[str, float] = {}  # by idle flow: when its sources are cleaned again
         self._found: dict[str, list[FlowTask]] = {}  # by dataset that was analysed again: its flows
 
-    def has_work(self, tasks: Sequence[FlowTask]) -> bool:
+    def has_work(self, tasks: Sequence[Task]) -> bool:
         """Whether a flow of a round has something to do. After the first sign of it there is a short pause: files that come together,
-        for several flows, are to be in one round."""
+        for several flows, belong in one round."""
         for task in tasks:
             if not self._rests(task):
                 time.sleep(_TOGETHER_SECONDS)
                 return True
         return False
 
-    def _rests(self, task: FlowTask) -> bool:
-        if task.key not in self._idle or task.analyzed is None or task.flow is None:
+    def _rests(self, task: Task) -> bool:
+        if task.name not in self._idle or isinstance(task, UnanalyzedTask):
             return False
         try:
-            return self._still_idle(task, FlowRun(self._environment, task.analyzed, task.flow))
+            return self._still_idle(task)
         except Exception:  # the flow itself is to fail with it
             return False
 
-    def task(self, task: FlowTask) -> bool | RetryAfter:
+    def task(self, task: Task) -> bool | RetryAfter:
         """Run one flow; its failure becomes an event, and another attempt or an error of the update."""
         try:
-            self._bring_up_to_date(task)
+            for flow in [task] if isinstance(task, FlowTask) else self._analyzed_again(task):
+                self._bring_up_to_date(flow)
         except BaseException as failure:  # Ctrl-C is raised in the main thread, not in those of flows
             problem = failure if isinstance(failure, LakeletError) else _unexpected(failure, task)
-            self._register(task)
+            if isinstance(task, FlowTask):
+                self._register(task)
             if self._progress.is_stopping:  # its jobs were cancelled
                 self._progress.flow_stopped(task)
                 return False
-            conf = FlowRun(self._environment, task.analyzed, task.flow).conf if task.analyzed and task.flow else {}
-            retry = self._retries.after_flow(task.key, conf, problem)
+            retry = self._retries.after_flow(task.name, task.conf if isinstance(task, FlowTask) else {}, problem)
             if retry is None:
                 self._progress.flow_failed(task, problem)
                 return False
-            message = f"Flow '{task.key}' has FAILED: {problem.what}; {retry[1]} follows in {retry[0]:g} s."
+            message = f"Flow '{task.name}' has FAILED: {problem.what}; {retry[1]} follows in {retry[0]:g} s."
             self._progress.flow_is(task, FlowState.FAILED, message, level=Level.WARN, error=problem)
             if self._rounds is None:
                 return RetryAfter(retry[0])
-            self._rounds.postpone(task.key, retry[0])  # the other flows of the round do not wait for it
+            self._rounds.postpone(task.name, retry[0])  # the other flows of the round do not wait for it
             return True
-        self._retries.flow_succeeded(task.key)
+        self._retries.flow_succeeded(task.name)
         return True
 
     def _register(self, task: FlowTask) -> None:
-        """Put the table of a flow that failed into the registry if one of its first commits has made it: its rows are to be seen."""
-        if task.analyzed is None or task.flow is None or task.target in self._opened.storage.registry().datasets:
+        """Put the table of a flow that failed into the registry if one of its first commits has made it: its rows must be visible."""
+        if task.target in self._opened.storage.registry().datasets:
             return
-        run = FlowRun(self._environment, task.analyzed, task.flow)
-        if task.kind is not Kind.SINK and TableLog(run.path()).version() >= 0:
+        if task.dataset.sink is None and TableLog(task.path()).version() >= 0:
             with suppress(LakeletError):  # a disk that is full: the next update finds the table
-                self._opened.storage.remember(replace(run.stored(), columns=stored_schema(self._environment.spark, run.path()).json()))
+                self._opened.storage.remember(replace(task.stored(), columns=stored_schema(self._environment.spark, task.path()).json()))
 
-    def _looked_at_again(self, task: FlowTask) -> list[FlowTask]:
+    def _analyzed_again(self, task: UnanalyzedTask) -> list[FlowTask]:
         """The flows of a dataset that could not be analysed before anything ran; what it reads is up to date now (decision 19)."""
-        known = self._found.get(task.key)
+        known = self._found.get(task.name)
         if known is not None:
             return known
-        analyzed = self._environment.analyses.dataset(task.target)
-        found = [replace(task, key=f.flow.name, analyzed=analyzed, flow=f, kind=analyzed.kind) for f in analyzed.flows]
+        analyzed = self._environment.analyzer.dataset(task.target)
+        found = [FlowTask(self._environment, analyzed, flow) for flow in analyzed.flows]
         emit_definitions(self._opened.reporter, found, self._opened.analysis.graph, self._opened.config.root)
-        self._found[task.key] = found
+        self._found[task.name] = found
         return found
 
     def _bring_up_to_date(self, task: FlowTask) -> None:
-        if task.analyzed is None or task.flow is None:
-            for found in self._looked_at_again(task):
-                self._bring_up_to_date(found)
+        if task.name in self._idle and self._still_idle(task):
             return
-        if task.key in self._idle and self._still_idle(task, FlowRun(self._environment, task.analyzed, task.flow)):
-            return
-        self._progress.flow_is(task, FlowState.STARTING, f"Flow '{task.key}' is STARTING.")
-        decision = decide_flow(self._environment, task, remember=True)
+        self._progress.flow_is(task, FlowState.STARTING, f"Flow '{task.name}' is STARTING.")
+        decision = decide(task)
+        note_decision(task, decision)
         self._progress.decided(task, decision)
-        run = FlowRun(self._environment, task.analyzed, task.flow)
         if decision.strategy is Strategy.SKIP:
-            refresh_description(run)
-            if task.kind is not Kind.MATERIALIZED_VIEW:
-                clean_sources(run)
+            refresh_description(task)
+            clean_sources(task)
             self._progress.flow_is_idle(task, decision)
             if self._rounds is not None:
-                self._idle.add(task.key)
+                self._idle.add(task.name)
             return
-        check_role(run)
+        check_role(task)
         self._progress.flow_is(
-            task, FlowState.RUNNING, f"Flow '{task.key}' is RUNNING because {decision.reason}.", more=backlog(decision.sources)
+            task, FlowState.RUNNING, f"Flow '{task.name}' is RUNNING because {decision.reason}.", more=backlog(decision.sources)
         )
-        refresh_description(run)
-        bring_up_to_date(run, task)
-        refresh_description(run)
-        if task.kind is Kind.MATERIALIZED_VIEW:
-            self._progress.view_completed(task)
+        refresh_description(task)
+        bring_up_to_date(task)
+        refresh_description(task)
+        if task.flow.kind.commit_completes:
+            self._progress.commit_completed(task)
         else:
             done = backlog(decision.sources, processed=True)
-            self._progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED.", more=done)
+            self._progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.name}' has COMPLETED.", more=done)
 
-    def _still_idle(self, task: FlowTask, run: FlowRun) -> bool:
+    def _still_idle(self, task: FlowTask) -> bool:
         """Whether a flow that was reported idle is idle in this round too; then nothing is reported."""
-        if decide_flow(self._environment, task, remember=False).strategy is not Strategy.SKIP:
-            self._idle.discard(task.key)
+        if decide(task).strategy is not Strategy.SKIP:
+            self._idle.discard(task.name)
             return False
-        if task.kind is not Kind.MATERIALIZED_VIEW and time.monotonic() >= self._clean_again.get(task.key, 0.0):
-            clean_sources(run)
-            self._clean_again[task.key] = time.monotonic() + _CLEAN_SECONDS
+        if task.flow.sources and time.monotonic() >= self._clean_again.get(task.name, 0.0):
+            clean_sources(task)
+            self._clean_again[task.name] = time.monotonic() + _CLEAN_SECONDS
         return True
 
 
-def _unexpected(problem: BaseException, task: FlowTask) -> LakeletError:
-    if task.analyzed is None or task.flow is None:
-        return LakeletError("FLOW_FAILED", f"the flow failed: {type(problem).__name__}", dataset=task.key, why=str(problem))
+def _unexpected(problem: BaseException, task: Task) -> LakeletError:
+    if isinstance(task, UnanalyzedTask):
+        return LakeletError("FLOW_FAILED", f"the flow failed: {type(problem).__name__}", dataset=task.name, why=str(problem))
     what = f"the flow failed: {type(problem).__name__}"
-    return run_failure(problem, dataset=str(task.analyzed.dataset.name), where=task.flow.flow.where, what=what)
-
-
-# --- descriptions of tables ---------------------------------------------------------------------------------------------------------------
-
-
-def refresh_description(run: FlowRun) -> None:
-    """Give the table of a flow comment, properties, clustering and NOT NULL as declared, unless the registry has them (TP-1 ff).
-
-    Raises NOT_NULL_VIOLATED, SCHEMA_INCOMPATIBLE for other partition columns, and FLOW_FAILED for what Delta refuses.
-    """
-    environment = run.environment
-    known = environment.storage.registry().datasets.get(run.dataset.name.key)
-    wanted = run.description()
-    if run.dataset.sink is not None or known is None or known.described == wanted:
-        return
-    spec, path = column_mapping.without_automatic(run.dataset, run.table_spec(run.analyzed.schema)), run.path()
-    change = guarding.redescribe if run.flow.flow.changes is not None else tables.redescribe
-    try:
-        described = change(environment.spark, path, spec)
-    except (LakeletError, schemas.Incompatible, PySparkException, Py4JJavaError) as problem:
-        what = "its table could not be described as declared"
-        raise run_failure(problem, dataset=str(run.dataset.name), where=run.dataset.where, what=what) from None
-    if described:
-        environment.storage.remember(replace(run.stored(), described=wanted))
+    return run_failure(problem, dataset=str(task.dataset.name), where=task.declared.where, what=what)

@@ -14,7 +14,7 @@ from lakelet.quality.definitions import TableCheck
 from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.ownership import Owner
 from lakelet.storage.root import Storage
-from lakelet.update.tasks import FlowTask
+from lakelet.update.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,6 @@ class OpenedPipeline:
         """That of the update."""
         return self.reporter.update_id
 
-    def selects(self, task: FlowTask) -> bool:
+    def selects(self, task: Task) -> bool:
         """Whether the update brings a flow up to date."""
         return task.target in self.selection.refresh

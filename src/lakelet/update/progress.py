@@ -1,17 +1,20 @@
-"""How far an update is: everything about it that changes while it runs, each change of a state with its event."""
+"""How far an update is: everything about it that changes while it runs, each change of a state with its event.
+
+In: decisions and outcomes of flows. Out: `flow_progress`, `update_progress` and `planning_information` events: the backlog of a stream, the
+technique of a materialized view.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakelet.base.errors import ExpectationFailed, LakeletError
 from lakelet.flows.environment import Environment
-from lakelet.language.model import Kind
-from lakelet.plan.decisions import Decision, Step, Strategy
+from lakelet.plan.decisions import Decision, SourcePosition, Step, Strategy
+from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
-from lakelet.update.planning_events import backlog, emit_technique
-from lakelet.update.tasks import FlowTask, computes_part
+from lakelet.update.tasks import Task
 
 
 class UpdateProgress:
@@ -38,7 +41,7 @@ class UpdateProgress:
 
     def flow_is(
         self,
-        task: FlowTask,
+        task: Task,
         state: FlowState,
         message: str,
         *,
@@ -47,40 +50,75 @@ class UpdateProgress:
         more: Mapping[str, Any] | None = None,
     ) -> None:
         """`more`: what the event says beside the state."""
-        self._flows[task.key] = state
+        self._flows[task.name] = state
         body, dataset = {"status": state, **(more or {})}, str(self._datasets[task.target].name)
-        self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=task.key, level=level, error=error)
+        self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=task.name, level=level, error=error)
 
-    def flow_is_idle(self, task: FlowTask, decision: Decision) -> None:
+    def flow_is_idle(self, task: Task, decision: Decision) -> None:
         """Report that a flow has nothing to do."""
-        self.flow_is(task, FlowState.IDLE, f"Flow '{task.key}' is IDLE: {decision.reason}.", more=backlog(decision.sources))
+        self.flow_is(task, FlowState.IDLE, f"Flow '{task.name}' is IDLE: {decision.reason}.", more=backlog(decision.sources))
 
-    def view_completed(self, task: FlowTask) -> None:
-        """A materialized view is computed; the event of its commit has said so, with its numbers (EL-7)."""
-        self._flows[task.key] = FlowState.COMPLETED
+    def commit_completed(self, task: Task) -> None:
+        """A flow has completed; the event of its commit has said so, with its numbers (EL-7)."""
+        self._flows[task.name] = FlowState.COMPLETED
 
-    def flow_stopped(self, task: FlowTask) -> None:
-        self.flow_is(task, FlowState.STOPPED, f"Flow '{task.key}' was STOPPED.")
+    def flow_stopped(self, task: Task) -> None:
+        self.flow_is(task, FlowState.STOPPED, f"Flow '{task.name}' was STOPPED.")
 
-    def flow_failed(self, task: FlowTask, problem: LakeletError) -> None:
+    def flow_failed(self, task: Task, problem: LakeletError) -> None:
         """A flow failed and is not tried again. What rules counted in the batch that failed is in the event (EP-8)."""
         self.errors.append(problem)
         judged = problem.data_quality if isinstance(problem, ExpectationFailed) else None
         more = {"data_quality": judged} if judged else None
-        self.flow_is(task, FlowState.FAILED, f"Flow '{task.key}' has FAILED: {problem.what}", level=Level.ERROR, error=problem, more=more)
+        self.flow_is(task, FlowState.FAILED, f"Flow '{task.name}' has FAILED: {problem.what}", level=Level.ERROR, error=problem, more=more)
 
-    def flow_skipped(self, task: FlowTask, roots: tuple[str, ...]) -> None:
+    def flow_skipped(self, task: Task, roots: tuple[str, ...]) -> None:
         """A flow lies below failed ones. Also for a flow whose analysis failed because of them."""
-        self.flow_is(task, FlowState.SKIPPED, f"Flow '{task.key}' was SKIPPED because {', '.join(roots)} failed.", level=Level.WARN)
+        self.flow_is(task, FlowState.SKIPPED, f"Flow '{task.name}' was SKIPPED because {', '.join(roots)} failed.", level=Level.WARN)
 
-    def flow_has_ended(self, task: FlowTask) -> bool:
-        return self._flows.get(task.key, FlowState.QUEUED).has_ended
+    def flow_has_ended(self, task: Task) -> bool:
+        return self._flows.get(task.name, FlowState.QUEUED).has_ended
 
-    def decided(self, task: FlowTask, decision: Decision) -> None:
+    def decided(self, task: Task, decision: Decision) -> None:
         inputs = tuple(str(self._datasets[i].name) for i in task.inputs)
         target = str(self._datasets[task.target].name)
-        computed = task.kind is Kind.MATERIALIZED_VIEW or (task.flow is not None and computes_part(task.flow))
-        if computed and decision.strategy is not Strategy.EXCLUDED:
-            emit_technique(self._reporter, decision, dataset=target, flow=task.key)
-        transforms = task.flow.transforms if task.flow is not None else ()
-        self.steps[task.key] = Step(target, task.kind, task.key, decision.strategy, decision.reason, inputs, transforms)
+        if task.strategy is not Strategy.STREAM and decision.strategy is not Strategy.EXCLUDED:
+            emit_technique(self._reporter, decision, dataset=target, flow=task.name)
+        self.steps[task.name] = Step(target, task.dataset_kind, task.name, decision.strategy, decision.reason, inputs, task.transforms)
+
+
+NO_OP, RECOMPUTE = "MAINTENANCE_TYPE_NO_OP", "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE"
+PARTITION_OVERWRITE = "MAINTENANCE_TYPE_PARTITION_OVERWRITE"
+"""The techniques that Lakelet has, in Databricks' words."""
+
+_COUNTS = ("backlog_files", "backlog_bytes")
+
+
+def backlog(sources: Sequence[SourcePosition], *, processed: bool = False) -> dict[str, Any]:
+    """`metrics` of a `flow_progress` event: what is pending in the sources that were listed, nothing once it was `processed` (EL-14).
+
+    The sum of all sources is left out where one of them is not known.
+    """
+    found = [(source.source, _of_source(source, processed)) for source in sources if source.files is not None]
+    if not found:
+        return {}
+    known = [name for name in _COUNTS if len(found) == len(sources) and all(name in counts for _, counts in found)]
+    sums = {name: sum(counts[name] for _, counts in found) for name in known}
+    return {"metrics": {**sums, "source_metrics": [{"source_name": name, **counts} for name, counts in found]}}
+
+
+def _of_source(source: SourcePosition, processed: bool) -> dict[str, int]:
+    counts = dict(zip(_COUNTS, (source.files, source.bytes), strict=True))
+    return {name: 0 if processed else count for name, count in counts.items() if count is not None}
+
+
+def emit_technique(reporter: Reporter, decision: Decision, *, dataset: str, flow: str) -> None:
+    """Report whether a materialized view, or the part of a table that a flow replaces, is computed or left as it is, and why (EL-16)."""
+    chosen = {Strategy.SKIP: NO_OP, Strategy.PARTITIONS: PARTITION_OVERWRITE}.get(decision.strategy, RECOMPUTE)
+    techniques = [
+        {"maintenance_type": one, "is_chosen": one == chosen, "is_applicable": one in (chosen, RECOMPUTE)}
+        for one in (NO_OP, PARTITION_OVERWRITE, RECOMPUTE)
+    ]
+    body = {"technique_information": techniques, "reason": decision.reason}
+    text = f"Flow '{flow}' has been planned to be executed as {chosen.removeprefix('MAINTENANCE_TYPE_')} because {decision.reason}."
+    reporter.emit(EventType.PLANNING_INFORMATION, text, body, dataset=dataset, flow=flow)

@@ -17,10 +17,10 @@ from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import completed
 from lakelet.cdc.writing import catch_up
 from lakelet.files.paths import AnyPath
-from lakelet.flows.context import FlowRun
+from lakelet.flows.context import FlowTask, event_id
 from lakelet.flows.environment import Environment
 from lakelet.flows.json_growth import report_json_changes
-from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
+from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings
 from lakelet.language.model import Kind
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics
@@ -57,7 +57,7 @@ class Repaired:
     events_added: int = 0
 
 
-def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun]) -> Repaired:
+def repair(environment: Environment, registry: Registry, flows: Iterable[FlowTask]) -> Repaired:
     """Write the events that the last update did not get to, and return the registry as it should be; the caller saves it."""
     last = registry.last_update
     if last is None or last.clean:
@@ -79,8 +79,8 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun
             datasets[stored.name.lower()] = stored
     for (dataset, flow), found in totals.items():
         emit_warnings(reporter, found, dataset=dataset, flow=flow)
-    for run in flows:
-        _report_changes(reporter, run, last.started)
+    for task in flows:
+        _report_changes(reporter, task, last.started)
     if not log.known.ended:
         message = f"Update {last.id[:6]} is {UpdateState.FAILED}: its process ended."
         reporter.emit(EventType.UPDATE_PROGRESS, message, {"state": UpdateState.FAILED}, level=Level.ERROR, id=event_id(last.id, "ended"))
@@ -132,15 +132,15 @@ def _entry(
     return replace(stored, columns=tables.stored_schema(environment.spark, environment.storage.root / path).json())
 
 
-def _report_changes(reporter: Reporter, run: FlowRun, since: str) -> None:
+def _report_changes(reporter: Reporter, task: FlowTask, since: str) -> None:
     """Tell about schema versions that the update stored. A schema log that cannot be read is the flow's own failure."""
     with suppress(LakeletError):
-        report_json_changes(reporter, run, since)
-    for number, spec in enumerate(run.environment.sources.of(run.name)):
-        source = run.environment.sources.open(run.flow.flow, number, spec, dry=True)
+        report_json_changes(reporter, task, since)
+    for number, spec in enumerate(task.flow.sources):
+        source = task.environment.sources.open(task.declared, number, spec, dry=True)
         changes: list[SchemaChange] = []
         with suppress(LakeletError):
             changes = source.changes(since)
         for change in changes:
-            id = run.change_id(number, change.version_after)
-            emit_change(reporter, change, dataset=str(run.dataset.name), flow=run.name, id=id)
+            id = task.change_id(number, change.version_after)
+            emit_change(reporter, change, dataset=str(task.dataset.name), flow=task.name, id=id)

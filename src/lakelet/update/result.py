@@ -13,7 +13,7 @@ from lakelet.storage.eventlog.states import UpdateState
 class UpdateResult:
     """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why.
 
-    `retry_after`: when it is to be tried again, in seconds; None for never. `failed_checks`: the critical checks that the tables fail as
+    `retry_after`: seconds until it is tried again; None for never. `failed_checks`: the critical checks that the tables fail as
     they are now, as `dataset.check`; they change neither state nor data. `needs_spark`: why the next update starts Spark even if it has
     nothing to do (IF-9); empty where it need not, or where this process records nothing.
     """

@@ -10,7 +10,7 @@ from lakelet.config.properties import FLOW_RETRIES, MAX_PAUSE, MIN_PAUSE, SPARK_
 
 FLOW_DEFAULT, UPDATE_DEFAULT = 2, 5
 UNLIMITED = 1 << 62
-SETTLED = frozenset(
+FINAL_CODES = frozenset(
     {
         "EXPECTATION_VIOLATION",
         "STREAM_SOURCE_CHANGED",
@@ -32,7 +32,7 @@ SETTLED = frozenset(
 
 def may_pass(problem: LakeletError) -> bool:
     """Whether another attempt can succeed where nothing but time has passed."""
-    return problem.code not in SETTLED and problem.exit_code is ExitCode.FAILED
+    return problem.code not in FINAL_CODES and problem.exit_code is ExitCode.FAILED
 
 
 @dataclass

@@ -30,7 +30,7 @@ from lakelet.update.opened import OpenedPipeline
 
 CRITICAL = "critical"
 EVERY_SECONDS = 600.0
-"""Between two looks at the tables in a continuous update, which has no end to make checks at."""
+"""Between two checks of the tables in a continuous update, which has no end to make checks at."""
 _LEVELS = {CRITICAL: Level.ERROR, "warning": Level.WARN, "info": Level.INFO}
 
 

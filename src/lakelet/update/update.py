@@ -1,6 +1,7 @@
 """One update, from its first event to its terminal one.
 
 Analysis comes first and writes nothing; then the lease is taken, what a crash left is repaired, resets are recorded, and the flows run.
+A `Replay` is an update that runs no flow: it gives quarantined rows of one dataset back to it (QU-20 ff).
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.flows.handlers import around_hook
+from lakelet.flows.replays import Replayed, check_replay, replay
 from lakelet.jvm.hadoop import forget_servers
+from lakelet.language.model import Kind
 from lakelet.storage.delta.later_upkeep import LATER
-from lakelet.storage.eventlog.states import UpdateState
+from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
-from lakelet.update.continuous import Rounds, pace
-from lakelet.update.executor import execute, flow_threads
+from lakelet.update.executor import Rounds, execute, flow_threads, pace
 from lakelet.update.flow_runner import FlowRunner
 from lakelet.update.hook_runner import HookRunner
 from lakelet.update.idle.recording import finish
@@ -32,7 +34,7 @@ from lakelet.update.result import UpdateResult
 from lakelet.update.retries import Retries
 from lakelet.update.stopping import cancellation_cause
 from lakelet.update.table_checks import TableChecks
-from lakelet.update.tasks import FlowTask, flow_tasks
+from lakelet.update.tasks import FlowTask, Task, UnanalyzedTask, flow_tasks
 
 WORKERS = "4"
 """Flows that run at the same time, unless it is set."""
@@ -75,7 +77,7 @@ class Update:
         what was committed and registered until then stays.
         """
         started = self._clock()
-        everything = flow_tasks(self._opened.analysis)
+        everything = flow_tasks(self._opened.analysis, self._opened.environment)
         with self._opened.storage.lease(self._opened.id):
             try:
                 self._events.start()
@@ -113,10 +115,10 @@ class Update:
             needs_spark=needs_spark,
         )
 
-    def _flows(self, everything: Sequence[FlowTask]) -> UpdateState:
+    def _flows(self, everything: Sequence[Task]) -> UpdateState:
         """Run what is selected, once or round after round."""
         config, errors = self._opened.config, self._progress.errors
-        chosen = {w.key: w for w in everything if self._opened.selects(w)}
+        chosen = {task.name: task for task in everything if self._opened.selects(task)}
         rounds = Rounds({key: self._pace(task) for key, task in chosen.items()}) if config.continuous else None
         runner = FlowRunner(self._opened, self._progress, self._retries, rounds)
         inputs = _inputs(everything, chosen)
@@ -160,13 +162,13 @@ class Update:
         finally:
             environment.memory.queries.close(environment.spark)
 
-    def _pace(self, task: FlowTask) -> float:
-        """Seconds between two looks at what a flow reads, in a continuous update."""
-        if task.analyzed is None or task.flow is None:
+    def _pace(self, task: Task) -> float:
+        """Seconds between two checks of what a flow reads, in a continuous update."""
+        if isinstance(task, UnanalyzedTask):
             return pace([self._opened.config.parameters], streaming=True, external=True)
-        dataset, flow = task.analyzed.dataset, task.flow.flow
+        dataset, flow = task.dataset, task.declared
         settings = (flow.spark_conf, dataset.spark_conf, dataset.table_properties, self._opened.config.parameters)
-        return pace(settings, streaming=task.flow.streaming, external=bool(self._opened.analysis.graph.by_key[task.target].external))
+        return pace(settings, streaming=task.flow.kind.streams, external=bool(self._opened.analysis.graph.by_key[task.target].external))
 
     def _stopping(self, stop: BaseException) -> None:
         """Report that the update is stopped, and cancel the jobs of running flows before waiting for them."""
@@ -177,7 +179,7 @@ class Update:
     def _cancel(self) -> None:
         self._opened.environment.spark.sparkContext.cancelAllJobs()
 
-    def _stopped(self, everything: Sequence[FlowTask]) -> None:
+    def _stopped(self, everything: Sequence[Task]) -> None:
         """The flows that did not get to their end."""
         for task in everything:
             if self._opened.selects(task) and not self._progress.flow_has_ended(task):
@@ -192,25 +194,66 @@ class Update:
         self._hooks.close()
         try:
             self._events.close()
-        except LakeletError as lost:
-            self._progress.errors.append(lost)
+        except LakeletError as failure:
+            self._progress.errors.append(failure)
             if state is UpdateState.COMPLETED:
                 state = UpdateState.FAILED
-                self._progress.update_is(state, error=lost)
+                self._progress.update_is(state, error=failure)
         storage = self._opened.storage
         registry = storage.registry()
         if registry.last_update is not None and registry.last_update.id == self._opened.id:
-            # What failed or was interrupted may have left more than it knows: the next update looks.
+            # What failed or was interrupted may have left more than it knows: the next update repairs.
             storage.save(replace(registry, last_update=replace(registry.last_update, clean=state is UpdateState.COMPLETED)))
         return state
 
 
-def _inputs(everything: Sequence[FlowTask], chosen: Mapping[str, FlowTask]) -> dict[str, list[str]]:
+def _inputs(everything: Sequence[Task], chosen: Mapping[str, Task]) -> dict[str, list[str]]:
     """By chosen flow: the flows into the datasets that it reads."""
     into: dict[str, list[str]] = {}
     for task in everything:
-        into.setdefault(task.target, []).append(task.key)
+        into.setdefault(task.target, []).append(task.name)
     return {key: [flow for i in task.inputs for flow in into[i]] for key, task in chosen.items()}
 
 
-__all__ = ["Update", "UpdateResult"]
+class Replay(Update):
+    """Replays the quarantine of the dataset that is selected. `found`: what it did.
+
+    Raises QUARANTINE_REPLAY for a dataset whose rows cannot be replayed, before anything is written.
+    """
+
+    def __init__(self, opened: OpenedPipeline, events: EventWriter) -> None:
+        super().__init__(opened, events)
+        self.found: Replayed | None = None
+        self._task = _flow_of(opened)
+        check_replay(self._task)
+
+    def _flows(self, everything: Sequence[Task]) -> UpdateState:
+        """Replay as one flow of the dataset; its other flows have nothing to do."""
+        progress, task = self._progress, self._task
+        progress.flow_is(task, FlowState.RUNNING, f"Flow '{task.name}' is RUNNING: held rows are judged again.")
+        try:
+            self.found = replay(task)
+        except LakeletError as problem:
+            progress.flow_failed(task, problem)
+            return UpdateState.FAILED
+        summary = f"{self.found.released} of {self.found.judged} held row(s) were released"
+        progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.name}' has COMPLETED: {summary}.")
+        for other in everything:
+            if self._opened.selects(other) and other.name != task.name:
+                progress.flow_is(other, FlowState.IDLE, f"Flow '{other.name}' is IDLE: a replay reads no source.")
+        return UpdateState.COMPLETED
+
+
+def _flow_of(opened: OpenedPipeline) -> FlowTask:
+    """The dataset's default flow, or its first one."""
+    (key,) = opened.selection.refresh
+    tasks = flow_tasks(opened.analysis, opened.environment)
+    found = [task for task in tasks if task.target == key and isinstance(task, FlowTask)]
+    if not found or found[0].dataset_kind is Kind.SINK:
+        dataset = opened.environment.catalog.datasets[key]
+        failure = opened.analysis.failures.get(key)
+        raise failure or LakeletError("QUARANTINE_REPLAY", "it stores no rows of its own", dataset=str(dataset.name), where=dataset.where)
+    return next((task for task in found if task.declared.default), found[0])
+
+
+__all__ = ["Replay", "Update", "UpdateResult"]

@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelet.base.errors import LakeletError
-from lakelet.flows.replaced_part import at_one_time
+from lakelet.flows.replacing import at_one_time
 from lakelet.plan.selection import Request
 from lakelet.storage.delta.transaction import Transaction
 

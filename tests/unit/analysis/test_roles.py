@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
+from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
-from lakelet.flows.target_kind import remade
+from lakelet.flows.target_table import remade
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
+from lakelet.plan.kinds import APPEND, CHANGE
 from lakelet.storage.root import StoredDataset
 
 NAME = TableName("c", "s", "t")
@@ -19,7 +20,9 @@ PATH = "tables/c/s/t"
 
 def analyzed(kind, *, changes=False):
     flow = Flow("c.s.t", NAME, lambda: None, WHERE, True, changes=ChangeSpec("x", (("id",),)) if changes else None)
-    return AnalyzedDataset(Dataset(NAME, kind, WHERE), kind, StructType(), (AnalyzedFlow(flow, True, StructType(), None, "", None),))
+    return AnalyzedDataset(
+        Dataset(NAME, kind, WHERE), kind, StructType(), (AnalyzedFlow(flow, CHANGE if changes else APPEND, StructType()),)
+    )
 
 
 def stored(kind, path=PATH, epoch=0):
@@ -64,4 +67,6 @@ def test_a_table_in_the_place_of_a_sink_leaves_what_the_sink_wrote(tmp_path):
 
 
 def test_a_dataset_that_cannot_be_analysed_stays_as_it_is(tmp_path):
-    assert remade(tmp_path, stored("streaming_table"), None, taken=set()) == stored("streaming_table")
+    assert remade(
+        tmp_path, stored("streaming_table"), UnanalyzedDataset(Dataset(NAME, Kind.STREAMING_TABLE, WHERE)), taken=set()
+    ) == stored("streaming_table")

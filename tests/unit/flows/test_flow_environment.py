@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from lakelet.analysis.analyzer import Analyzer
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.analysis.analyzed import AnalysisInputs, Findings
+from lakelet.analysis.analyzer import AnalysisPass, Analyzer
 from lakelet.base.errors import Location
-from lakelet.flows.analysed_flows import FlowNotices, FlowSources
-from lakelet.flows.analyses import Analyses
-from lakelet.flows.context import FlowRun
+from lakelet.base.names import TableName
+from lakelet.flows.context import FileReads, FlowTask
 from lakelet.flows.environment import Environment, UpdateMemory
+from lakelet.language.model import Flow
 from lakelet.language.registry import Notice
 from lakelet.spark.names.catalog import Catalog
 from lakelet.storage.eventlog.events import Reporter
@@ -33,11 +33,13 @@ def environment(folder: Path) -> Environment:
 
 def test_an_environment_is_complete_when_it_is_made(tmp_path: Path) -> None:
     made = environment(tmp_path)
-    assert made.analyses == Analyses(made.spark, made.storage, made.catalog, {"a": "1"}, made.sources, made.notices)
+    assert made.analyzer == Analyzer(made.spark, made.storage, made.catalog, {"a": "1"}, made.sources, made.analyzer.has_run)
     assert made.storage is made.reporter.storage
 
 
-@pytest.mark.parametrize("kind", [Environment, Analyses, Analyzer, Catalog, FlowRun, Reporter], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [Environment, Analyzer, AnalysisInputs, AnalysisPass, Catalog, FileReads, FlowTask, Reporter], ids=lambda kind: kind.__name__
+)
 def test_a_context_refuses_to_be_changed(kind: type[Any]) -> None:
     made = object.__new__(kind)
     for field in fields(kind):
@@ -46,8 +48,8 @@ def test_a_context_refuses_to_be_changed(kind: type[Any]) -> None:
 
 
 def test_an_analyzer_has_no_input_that_can_be_left_out() -> None:
-    given = [field for field in fields(Analyzer) if field.init]
-    assert len(given) == 10
+    given = [field for field in fields(AnalysisInputs) if field.init]
+    assert len(given) == 11
     assert [field.name for field in given if (field.default, field.default_factory) != (MISSING, MISSING)] == []
 
 
@@ -63,23 +65,14 @@ def test_no_module_sets_an_attribute_of_an_environment() -> None:
     assert found == []
 
 
-def test_the_sources_of_a_flow_are_those_that_it_was_last_seen_with(tmp_path: Path) -> None:
-    first, second, third = (SourceSpec(f"/in/{name}", {}) for name in "abc")
-    sources = FlowSources(ANY, Storage(tmp_path))
-    for number, spec in enumerate((first, second, third)):
-        sources.add("f", number, spec)
-    assert sources.of("f") == (first, second, third)
-    sources.add("f", 0, third)
-    assert (sources.of("f"), sources.of("g")) == ((third,), ())
-
-
 def test_each_notice_of_a_flow_is_kept_once_in_order() -> None:
     one, two = Notice("one", HERE), Notice("two", HERE)
-    notices = FlowNotices()
-    notices.add("f", [two, one])
-    notices.add("f", [one])
-    notices.add("g", [one])
-    assert (notices.of("f"), notices.of("h"), list(notices)) == ((two, one), (), [two, one, one])
+    f, g = (Flow(name, TableName("c", "s", name), lambda: None, HERE, True) for name in "fg")
+    found = Findings()
+    found.notice(f, two, one)
+    found.notice(f, one)
+    found.notice(g, one)
+    assert {flow: list(notices) for flow, notices in found.notices.items()} == {"f": [two, one], "g": [one]}
 
 
 def test_the_log_of_a_table_is_read_once_in_an_update(tmp_path: Path) -> None:

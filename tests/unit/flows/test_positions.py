@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from lakelet.flows.positions import physical_filter, read_checkpoint, table_position
+from lakelet.flows.checkpoints import read_checkpoint
+from lakelet.flows.stream_decisions import physical_filter, table_position
 from lakelet.storage.delta.tables import TableLog, streams_from_log
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath, any_path
-from lakelet.flows import sent_files
-from lakelet.flows.sent_files import Outbox, send
+from lakelet.flows import sinks
+from lakelet.flows.sinks import Outbox, send
 from tests.s3 import S3Server
 
 
@@ -37,14 +37,14 @@ class Points:
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> Points:
     made = Points()
-    monkeypatch.setattr(sent_files, "reached", made)
+    monkeypatch.setattr(sinks, "reached", made)
     return made
 
 
 _numbers = iter(range(1_000_000))
 
 
-def writer(rows: list[str], files: int = 2) -> sent_files.Write:
+def writer(rows: list[str], files: int = 2) -> sinks.Write:
     """Writes rows as Spark does: other names each time, checksums, a mark at the end."""
 
     def write(folder: AnyPath) -> int:
@@ -140,7 +140,7 @@ def test_every_row_is_there_once_however_often_the_process_dies(tmp_path_factory
     folder = tmp_path_factory.mktemp("sent")
     with pytest.MonkeyPatch.context() as patched:
         points = Points()
-        patched.setattr(sent_files, "reached", points)
+        patched.setattr(sinks, "reached", points)
         list(senders(points, folder, deaths))
     assert rows_in(folder) == sorted(f"{sender}{number}{letter}" for sender in "xy" for number in "01" for letter in "abcde")
     assert not [file for file in (folder / "out").iterdir() if file.name.startswith("_lakelet")]

@@ -8,7 +8,8 @@ import pytest
 
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
-from lakelet.flows.remedies import stream_failure
+from lakelet.flows.failures import stream_failure
+from lakelet.plan.kinds import APPEND, COMPLETE
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 HEAD = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
@@ -24,9 +25,9 @@ MOVED = (
 def run(tmp_path):
     storage = Storage(tmp_path)
     storage.save(Registry(datasets={"c.s.src": StoredDataset("c.s.src", "streaming_table", "tables/c/s/src")}))
-    flow = SimpleNamespace(flow=SimpleNamespace(where=Location("p.py", 7)), complete=False)
+    declared, flow = SimpleNamespace(where=Location("p.py", 7)), SimpleNamespace(kind=APPEND)
     dataset = SimpleNamespace(name=TableName("c", "s", "t"))
-    return SimpleNamespace(name="c.s.t", dataset=dataset, flow=flow, environment=SimpleNamespace(storage=storage))
+    return SimpleNamespace(name="c.s.t", dataset=dataset, declared=declared, flow=flow, environment=SimpleNamespace(storage=storage))
 
 
 @pytest.mark.parametrize("code", ["DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE"])
@@ -77,7 +78,7 @@ def test_a_checkpoint_that_does_not_fit_names_what_changed_and_both_ways_out(run
     assert why in found.why
     assert "lakelet run --full-refresh c.s.t" in found.todo
     assert "lakelet run --reset-checkpoint c.s.t" in found.todo
-    run.flow.complete = True  # all its rows are in the state: there is nothing to keep
+    run.flow.kind = COMPLETE  # all its rows are in the state: there is nothing to keep
     assert "--reset-checkpoint" not in stream_failure(run, Exception(HEAD + message)).todo
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.flows.stream_progress import reported
+from lakelet.flows.metrics import reported
 
 REPORT = {
     "id": "a",

@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 from lakelet.base.errors import Location
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
-from lakelet.plan.drawing import graph_html, graph_svg, placed
-from lakelet.plan.explanation import Standing, graph_mermaid
+from lakelet.plan.explanation import Standing, graph_html, graph_mermaid, graph_svg, placed
 from lakelet.plan.graph import Graph, Node
 
 NAMES = Namespace("main", "shop")

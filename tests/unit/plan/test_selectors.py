@@ -7,10 +7,8 @@ import pytest
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
-from lakelet.plan.graph import Graph, Node
-from lakelet.plan.layers import declared_layer, depths, layers
-from lakelet.plan.selection import Request, select
-from lakelet.plan.selectors import Selector, parsed
+from lakelet.plan.graph import Graph, Node, declared_layer, depths, layers
+from lakelet.plan.selection import Request, Selector, parsed, select
 
 NAMES = Namespace("main", "shop")
 

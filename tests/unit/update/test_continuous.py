@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import load_config
-from lakelet.update.continuous import Rounds, pace
+from lakelet.update.executor import Rounds, pace
 
 EVERY = "pipelines.trigger.interval"
 

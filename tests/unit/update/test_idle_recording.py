@@ -5,22 +5,23 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace as Some
 from typing import Any
 
 import pytest
 
+from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Strategy
 from lakelet.update.idle import recording
-from lakelet.update.tasks import FlowTask
 
 
 def doubts(
-    monkeypatch: pytest.MonkeyPatch,
     *,
-    flow: dict[str, Any] | None = None,
+    stream: StreamPlan = NO_STREAM,
+    changes: Any = None,
     options: dict[str, str] | None = None,
     path: str = "/landing",
     strategy: Strategy = Strategy.SKIP,
@@ -32,38 +33,41 @@ def doubts(
     tables: dict[str, Any] | None = None,
 ) -> list[str]:
     """The doubts about a pipeline of one streaming table, as an update leaves it."""
-    monkeypatch.setattr(
-        recording, "FlowRun", lambda _, analyzed, flow: Some(dataset=Some(sink=sink), analyzed=analyzed, description=lambda: "d")
-    )
-    facts = {"unversioned": None, "stream": Some(processor=False), "flow": Some(changes=None), **(flow or {})}
-    analyzed: Any = Some(schema=Some(json=lambda: "c"))
-    task = FlowTask("orders", analyzed, Some(**facts), "main.shop.orders", Kind.STREAMING_TABLE, ())  # type: ignore[arg-type]
-    stored = {"main.shop.orders": Some(described=described, columns=columns)}
     specs = (SourceSpec(path, options or {}),)
+    task: Any = Some(
+        name="orders",
+        target="main.shop.orders",
+        dataset=Some(sink=sink),
+        dataset_kind=Kind.STREAMING_TABLE,
+        analyzed=Some(schema=Some(json=lambda: "c")),
+        declared=Some(changes=changes),
+        flow=Some(stream=stream, sources=specs),
+        description=lambda: "d",
+    )
+    stored = {"main.shop.orders": Some(described=described, columns=columns)}
     opened: Any = Some(
         loaded=Some(definitions=Some(hooks=hooks), errors=()),
         checks={},
         config=Some(tables=tables or {}),
         analysis=Some(failures=failures or {}),
-        environment=Some(sources=Some(of=lambda name: specs)),
         storage=Some(registry=lambda: Some(datasets=stored)),
     )
     progress: Any = Some(steps={"orders": Some(strategy=strategy)})
     return list(recording._of_pipeline(opened, [task], progress))
 
 
-def test_a_table_that_files_fill_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doubts(monkeypatch) == []
-    assert doubts(monkeypatch, strategy=Strategy.STREAM) == []
-    assert doubts(monkeypatch, options={"cloudFiles.cleanSource": "OFF", "cloudFiles.format": "json"}) == []
+def test_a_table_that_files_fill_is_none() -> None:
+    assert doubts() == []
+    assert doubts(strategy=Strategy.STREAM) == []
+    assert doubts(options={"cloudFiles.cleanSource": "OFF", "cloudFiles.format": "json"}) == []
 
 
 DOUBTS: dict[str, dict[str, Any]] = {
     "a hook": {"hooks": (print,)},
     "a failure of analysis": {"failures": {"main.shop.orders": ValueError()}},
-    "data without a version": {"flow": {"unversioned": "it reads data that carries no version"}},
-    "a stream with state": {"flow": {"stream": Some(processor=True)}},
-    "snapshots from a function": {"flow": {"flow": Some(changes=Some(snapshots=lambda version: None))}},
+    "data without a version": {"stream": replace(NO_STREAM, unversioned="it reads data that carries no version")},
+    "a stream with state": {"stream": replace(NO_STREAM, processor=True)},
+    "snapshots from a function": {"changes": Some(snapshots=lambda version: None)},
     "cleanSource": {"options": {"cloudFiles.cleanSource": "MOVE"}},
     "maxFileAge": {"options": {"cloudFiles.maxFileAge": "90 days"}},
     "a schema location": {"options": {"cloudFiles.schemaLocation": "/shared/schemas"}},
@@ -76,8 +80,8 @@ DOUBTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("about", DOUBTS.values(), ids=DOUBTS)
-def test_what_time_or_spark_alone_can_tell_is_a_doubt(monkeypatch: pytest.MonkeyPatch, about: dict[str, Any]) -> None:
-    assert doubts(monkeypatch, **about)
+def test_what_time_or_spark_alone_can_tell_is_a_doubt(about: dict[str, Any]) -> None:
+    assert doubts(**about)
 
 
 def test_the_start_of_a_process_is_known_to_hundredths_of_a_second() -> None:

@@ -9,7 +9,7 @@ from lakelet.base.names import TableName
 from lakelet.language.model import Kind
 from lakelet.plan.graph import Graph, Node
 from lakelet.storage.root import Registry, Storage, StoredDataset
-from lakelet.update import inactive_tables
+from lakelet.update import resets
 
 
 def node(name, kind=Kind.STREAMING_TABLE, external=()):
@@ -29,17 +29,17 @@ DROP = {"Pipelines.DropInactiveTables": "TRUE"}
 
 def test_definitions_that_go_and_come_back_are_told_once():
     before = registry(stored("a"), stored("b"), stored("c", active=False), stored("d", active=False), stored("v"))
-    found = inactive_tables.compare_activity(before, Graph((node("a"), node("c"), node("v", Kind.VIEW))), {})
+    found = resets.compare_activity(before, Graph((node("a"), node("c"), node("v", Kind.VIEW))), {})
     assert {d.name: d.active for d in found.datasets.values()} == {
         "c.s.a": True, "c.s.b": False, "c.s.c": True, "c.s.d": False, "c.s.v": False,
     }  # fmt: skip
     assert (found.ceased, found.back, found.drop) == (("c.s.b", "c.s.v"), ("c.s.c",), ())
-    assert [level for _, _, level in inactive_tables.activity_notices(found)] == ["WARN", "WARN", "INFO"]
+    assert [level for _, _, level in resets.activity_notices(found)] == ["WARN", "WARN", "INFO"]
 
 
 def test_what_is_read_by_name_and_what_a_sink_wrote_is_not_dropped():
     before = registry(stored("read"), stored("unread"), stored("sent", kind="sink"))
-    found = inactive_tables.compare_activity(before, Graph((node("a", external=("C.s.Read", "elsewhere")),)), DROP)
+    found = resets.compare_activity(before, Graph((node("a", external=("C.s.Read", "elsewhere")),)), DROP)
     assert found.drop == ("c.s.unread",)
 
 
@@ -47,11 +47,11 @@ def test_a_quarantine_that_was_switched_off_is_dropped_with_its_dataset_only():
     own = [stored(f"{name}_quarantine", quarantine_of=f"c.s.{name}") for name in ("on", "off", "gone")]
     before = registry(*(stored(name) for name in ("on", "off", "gone")), *own)
     graph, kept = Graph((node("on"), node("off"))), frozenset({"c.s.on_quarantine"})
-    found = inactive_tables.compare_activity(before, graph, {}, quarantines=kept)
+    found = resets.compare_activity(before, graph, {}, quarantines=kept)
     assert (found.ceased, found.drop) == (("c.s.gone", "c.s.off_quarantine", "c.s.gone_quarantine"), ())
-    texts = {name: text for name, text, _ in inactive_tables.activity_notices(found)}
+    texts = {name: text for name, text, _ in resets.activity_notices(found)}
     assert texts["c.s.off_quarantine"].startswith("c.s.off_quarantine: no rows are kept there any more")
-    found = inactive_tables.compare_activity(before, graph, DROP, quarantines=kept)
+    found = resets.compare_activity(before, graph, DROP, quarantines=kept)
     assert found.drop == ("c.s.gone", "c.s.gone_quarantine")
 
 
@@ -62,7 +62,7 @@ def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives
     folders = [tmp_path / entry.path, *storage.flow_folders(TableName("c", "s", "t"))]
     for folder in folders:
         (folder / "deep").mkdir(parents=True)
-    remove = inactive_tables.remove_tree
+    remove = resets.remove_tree
     calls = []
 
     def dies(folder):
@@ -71,13 +71,13 @@ def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives
             raise KeyboardInterrupt
         remove(folder)
 
-    monkeypatch.setattr(inactive_tables, "remove_tree", dies)
+    monkeypatch.setattr(resets, "remove_tree", dies)
     with pytest.raises(KeyboardInterrupt):
-        inactive_tables.drop_inactive(storage, storage.registry(), ["c.s.t"])
+        resets.drop_inactive(storage, storage.registry(), ["c.s.t"])
     left = Storage(tmp_path).registry().datasets["c.s.t"]
     assert (left.epoch, left.columns) == (4, None)
 
-    monkeypatch.setattr(inactive_tables, "remove_tree", remove)
-    kept = inactive_tables.drop_inactive(storage, storage.reload(), ["c.s.t"])
+    monkeypatch.setattr(resets, "remove_tree", remove)
+    kept = resets.drop_inactive(storage, storage.reload(), ["c.s.t"])
     assert list(kept.datasets) == list(Storage(tmp_path).registry().datasets) == ["c.s.other"]
     assert not any(folder.exists() for folder in folders)

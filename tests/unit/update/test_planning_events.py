@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lakelet.flows.positions import files_position
+from lakelet.flows.stream_decisions import files_position
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy
-from lakelet.update.planning_events import backlog, emit_technique
+from lakelet.update.progress import backlog, emit_technique
 
 FILES = files_position("/landing", 3, 2_000_000)
 TABLE = SourcePosition("main.shop.orders", True, "main.shop.orders has 2 new file(s)", 2)

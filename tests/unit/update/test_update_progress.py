@@ -9,17 +9,25 @@ from typing import Any
 
 import pytest
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.names import TableName
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Step, Strategy
+from lakelet.plan.graph import Node
 from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
 from lakelet.storage.root import Storage
 from lakelet.update.progress import UpdateProgress
-from lakelet.update.tasks import FlowTask
+from lakelet.update.tasks import UnanalyzedTask
 
-ORDERS = FlowTask("main.shop.orders", None, None, "main.shop.orders", Kind.STREAMING_TABLE, ("main.shop.raw",))
-RAW = FlowTask("main.shop.raw", None, None, "main.shop.raw", Kind.STREAMING_TABLE, ())
+
+def task(name: str, *inputs: str) -> UnanalyzedTask:
+    node = Node(TableName("main", "shop", name), Kind.STREAMING_TABLE, (), (), (), (), (), Location("a.py", 1))
+    return UnanalyzedTask(node, inputs)
+
+
+ORDERS = task("orders", "main.shop.raw")
+RAW = task("raw")
 
 
 @pytest.fixture

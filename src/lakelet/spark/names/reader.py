@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -60,22 +60,31 @@ class Watch:
     streaming: bool = False
 
 
+class FileOpener(Protocol):
+    """Opens the cloudFiles sources of a flow's function: without rows (analysis), or with its state (run)."""
+
+    def open(self, flow: Flow, number: int, spec: SourceSpec) -> DataFrame:
+        """Open the source that the function reads as its `number`-th, from 0."""
+
+
 @dataclass
 class TableReader(ABC):
     """Answers the reads of one call of one dataset's function; remembers what was read.
 
     Sub-classes say what a table is: a placeholder with the right columns (analysis), or the stored one (run).
+    `flow`: whose query the function gives, or a part of it. `files`: opens its cloudFiles sources.
     """
 
     spark: SparkSession
     catalog: Catalog
+    flow: Flow = field(kw_only=True)
+    files: FileOpener = field(kw_only=True)
     reads: dict[tuple[str, bool], TableName] = field(default_factory=dict)
     external: dict[str, None] = field(default_factory=dict)
     sources: list[SourceSpec] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     json_columns: dict[str, JsonColumn] = field(default_factory=dict)
-    label: str = ""  # name of the flow
     takes_commands: ClassVar[bool] = False
     """Whether SQL text may write: in functions of sinks only."""
     reads_batches: ClassVar[bool] = False
@@ -96,19 +105,10 @@ class TableReader(ABC):
     def opened_outside(self, key: str, frame: DataFrame) -> None:  # noqa: B027 - optional
         """Called with the frame of a table from outside that is read as a batch, unchanged."""
 
-    @abstractmethod
-    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
-        """Open the cloudFiles source that the function reads as its `number`-th, from 0."""
-
     @property
     @abstractmethod
     def json_schemas(self) -> JsonSchemas:
         """The schemas of the flows' calls of `from_json`."""
-
-    @property
-    @abstractmethod
-    def json_flow(self) -> Flow:
-        """The flow whose query this is, or is part of."""
 
     def json_opened(self, column: JsonColumn) -> None:  # noqa: B027 - optional
         """Called with the schema of each such `from_json`."""
@@ -274,7 +274,7 @@ class TableReader(ABC):
 
     def unknown(self, text: str) -> MissingTable:
         """The error for a name that nobody knows."""
-        itself = (text.lower(), self.label.lower())
+        itself = (text.lower(), self.flow.name.lower())
         return MissingTable(
             text,
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
@@ -295,7 +295,7 @@ class TableReader(ABC):
     def view(self, frame: DataFrame) -> str:
         """A temporary view of a frame; its name."""
         # The same in every process, because it shows in plans; unlike that of any other query, because analysis nests.
-        view = f"__lakelet_{zlib.crc32(self.label.encode()):08x}_{self._views}"
+        view = f"__lakelet_{zlib.crc32(self.flow.name.encode()):08x}_{self._views}"
         self._views += 1
         create_view(frame, view)
         return view
@@ -319,7 +319,7 @@ class TableReader(ABC):
         Raises as `JsonCall.of`, and for a key that is used twice.
         """
         call = call_of(self.spark, options, argument)
-        place = self.json_schemas.place(self.json_flow, call.key)
+        place = self.json_schemas.place(self.flow, call.key)
         known = self.json_columns.get(place)
         if known is not None and known.call != call:
             what = f"the query uses the {KEY} {call.key!r} in two calls of from_json"
@@ -368,7 +368,7 @@ class TableReader(ABC):
     def stream_of(self, spec: SourceSpec) -> DataFrame:
         """The stream of a source that the query opens."""
         self.sources.append(spec)
-        return self.open_source(spec, len(self.sources) - 1)
+        return self.files.open(self.flow, len(self.sources) - 1, spec)
 
 
 def _feed_asked(options: Mapping[str, str]) -> bool:

@@ -152,8 +152,7 @@ class SqlText:
 
     def _describe_dataset(self, dataset: Dataset, kind: str) -> DataFrame:
         """History or detail of a dataset, which is an input then: what this update does to it comes first."""
-        flow = getattr(self._reader, "flow", None)
-        if flow is None or flow.target.key != dataset.name.key:
+        if self._reader.flow.target.key != dataset.name.key:
             self._reader.noted(dataset, streaming=False)
         return description_of(self._spark, dataset, kind, self._run)
 

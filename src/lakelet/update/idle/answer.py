@@ -66,8 +66,8 @@ def _emitted(record: IdleRecord, here: Here, storage: Storage, update_id: str, l
         events.emit(for_update(event, update_id, here.seconds))
     try:
         events.close()
-    except LakeletError as lost:
-        return (lost,)
+    except LakeletError as failure:
+        return (failure,)
     storage.save(replace(registry, last_update=LastUpdate(update_id, now, clean=True)))
     return ()
 

@@ -1,7 +1,7 @@
 """Finds code in a pipeline's sources that depends on what cannot be compared later: clock, random numbers, machine, generated code.
 
 Python's audit events show which files are read, but neither calls of the clock nor what a compiled library does. So the code is parsed,
-and everything that is not known to be harmless is a doubt. A doubt costs no more than a start of Spark.
+and everything that is not known to be harmless is a stale reason: a reason why an idle answer is refused. It costs a start of Spark.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DOUBTFUL = frozenset((*_CLOCK, *_RANDOM, *_MACHINE, *_FILE_FACTS, *_GENERATED_CO
 
 
 def doubts_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile: Set[str] = frozenset()) -> Iterator[str]:
-    """Yield each doubt about a Python source as `file:line …`.
+    """Yield each stale reason of a Python source as `file:line …`.
 
     Args:
         known: top-level names of the user's own modules, whose sources are checked too.
@@ -106,7 +106,7 @@ def _fields(tree: ast.AST) -> Iterator[str]:
 
 
 def _is_own_field(node: ast.AST, fields: Set[str]) -> bool:
-    """Return whether this is `self.NAME` of a declared field: its value comes from code that is looked at, too."""
+    """Return whether this is `self.NAME` of a declared field: its value comes from code that is checked, too."""
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in fields
 
 
@@ -138,7 +138,7 @@ def _of_name(node: ast.AST, of_spark: Set[str], volatile: Set[str]) -> str | Non
 
 
 def _of_call(node: ast.Call) -> str | None:
-    """Return the doubt about a call that looks up names; for `getattr` with a literal name, that name decides."""
+    """Return the stale reason of a call that reads names; for `getattr` with a literal name, that name decides."""
     function = node.func.id if isinstance(node.func, ast.Name) else ""
     if function not in ("getattr", "compile", "globals", "vars"):
         return None
@@ -156,6 +156,3 @@ def is_plain(file: str) -> bool:
 def is_standard(module: str) -> bool:
     """Return whether a module belongs to Python's standard library."""
     return module.partition(".")[0] in sys.stdlib_module_names
-
-
-__all__ = ["DOUBTFUL", "HARMLESS", "SPARK", "doubts_of", "is_plain"]

@@ -104,9 +104,9 @@ def remove_record(storage: Storage) -> None:
             file.unlink(missing_ok=True)
 
 
-def doubt_json(doubt: str) -> str:
+def doubt_json(reason: str) -> str:
     """Return the text that is stored in place of a record: the reason why the next update must start Spark."""
-    return json.dumps({"format": FORMAT, "lakelet": VERSION, "doubt": doubt})
+    return json.dumps({"format": FORMAT, "lakelet": VERSION, "doubt": reason})
 
 
 def for_update(event: Event, update_id: str, seconds: Mapping[str, float]) -> Event:
@@ -150,16 +150,3 @@ def _event(stored: Mapping[str, Any]) -> Event:
 def _step(stored: Mapping[str, Any]) -> Step:
     lists = {name: tuple(stored[name]) for name in ("inputs", "transforms")}
     return Step(**{**stored, **lists, "kind": Kind(stored["kind"]), "strategy": Strategy(stored["strategy"])})
-
-
-__all__ = [
-    "STAND_IN",
-    "IdleRecord",
-    "doubt_json",
-    "for_update",
-    "load_record",
-    "names_stand_in",
-    "record_file",
-    "remove_record",
-    "save_record",
-]

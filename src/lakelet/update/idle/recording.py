@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from lakelet.analysis.analyzed import AnalyzedFlow
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.spec import SourceSpec
@@ -19,8 +18,8 @@ from lakelet.base.terminals import VOLATILE
 from lakelet.files import signatures
 from lakelet.files.reads import Access
 from lakelet.files.remote import scheme_of
-from lakelet.flows.context import FlowRun
 from lakelet.flows.environment import UpdateMemory
+from lakelet.flows.stream_decisions import note_decision
 from lakelet.language.model import Kind
 from lakelet.language.sinks import HANDLER
 from lakelet.plan.decisions import Step, Strategy
@@ -37,7 +36,7 @@ from lakelet.update.idle.recording_begun import Recording
 from lakelet.update.initialization import report_notices, report_plan, report_start
 from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
-from lakelet.update.tasks import FlowTask, decide_flow
+from lakelet.update.tasks import FlowTask, Task, UnanalyzedTask, decide
 
 _AGING = ("cleansource", "maxfileage")
 """Options of cloudFiles with which a source has work to do only because time passes."""
@@ -50,9 +49,7 @@ class _Doubt(Exception):
     """The reason why the next update must start Spark."""
 
 
-def finish(
-    recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress, *, completed: bool
-) -> str:
+def finish(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task], progress: UpdateProgress, *, completed: bool) -> str:
     """Store the record of an update that completed, or the reason why there is none, and return that; else remove the last record.
 
     The caller holds the lease and has written everything else. `completed`: the update has completed, and no critical check fails. Returns
@@ -63,21 +60,24 @@ def finish(
     if not completed:
         remove_record(opened.storage)
         return ""
-    doubt = ""
+    reason = ""
     try:
         text = _record(recording, opened, everything, progress).to_json()
     except Exception as problem:  # whatever goes wrong with a record must not change how the update ended
-        doubt = f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}"
-        text = doubt_json(doubt)
+        reason = f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}"
+        text = doubt_json(reason)
     with suppress(LakeletError):
         save_record(opened.storage, text)
-    return doubt
+    return reason
 
 
-def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress) -> IdleRecord:
-    """Return the record. Its facts are taken before the flows are decided again: what comes later counts as a change. Raises _Doubt."""
-    for doubt in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
-        raise _Doubt(doubt)
+def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task], progress: UpdateProgress) -> IdleRecord:
+    """Return the record. Raises _Doubt.
+
+    Its facts are taken before the flows are decided again: what comes later counts as a change.
+    """
+    for reason in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
+        raise _Doubt(reason)
     found = (*recording.start, *_read(recording, opened, everything), *facts.looked_up(recording.here, _stored(opened)))
     events, steps = idle_update(opened, everything)
     if names_stand_in(events):
@@ -85,9 +85,9 @@ def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[F
     return IdleRecord(recording.here.key, found, tuple(events), steps)
 
 
-def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask]) -> Iterator[Fact]:
+def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task]) -> Iterator[Fact]:
     """Yield facts about the files that loading and analysis read, and the folders of data. Raises _Doubt."""
-    trees = tuple(dict.fromkeys(_trees(opened, everything)))
+    trees = tuple(dict.fromkeys(_trees(everything)))
     below = tuple(tree + os.sep for tree in trees)
     found = {(_ACCESS[access], path): value for (access, path), value in recording.reads.found.items()}
     files = {path for (kind, path), value in found.items() if kind is FactKind.FILE and _is_file(value)}
@@ -110,8 +110,8 @@ def _is_file(signature: str) -> bool:
 # --- what cannot be recorded --------------------------------------------------------------------------------------------------------------
 
 
-def _of_pipeline(opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress) -> Iterator[str]:
-    """Yield a doubt for each flow that always runs, and for each whose next analysis may differ from this one."""
+def _of_pipeline(opened: OpenedPipeline, everything: Sequence[Task], progress: UpdateProgress) -> Iterator[str]:
+    """Yield a stale reason for each flow that always runs, and for each whose next analysis may differ from this one."""
     for table in opened.config.tables.values():
         if scheme_of(table.path) is not None:
             yield f"{table.given} does not lie on this machine"
@@ -123,35 +123,35 @@ def _of_pipeline(opened: OpenedPipeline, everything: Sequence[FlowTask], progres
         yield "a dataset could not be analysed"
     ran = any(step.strategy is not Strategy.SKIP for step in progress.steps.values())
     for task in everything:
-        if task.analyzed is None or task.flow is None:
-            yield f"{task.key} could not be analysed"
+        if isinstance(task, UnanalyzedTask):
+            yield f"{task.name} could not be analysed"
             continue
-        yield from _of_flow(task, task.flow)
-        yield from _of_table(task, FlowRun(opened.environment, task.analyzed, task.flow), opened.storage, ran=ran)
-        for spec in opened.environment.sources.of(task.key):
+        yield from _of_flow(task)
+        yield from _of_table(task, opened.storage, ran=ran)
+        for spec in task.flow.sources:
             yield from _of_source(spec)
 
 
-def _of_flow(task: FlowTask, flow: AnalyzedFlow) -> Iterator[str]:
-    changes = flow.flow.changes
-    if flow.unversioned:
-        yield f"{task.key}: {flow.unversioned}"
-    if flow.stream is not None and flow.stream.processor:
-        yield f"{task.key} may have timers"
+def _of_flow(task: FlowTask) -> Iterator[str]:
+    stream, changes = task.flow.stream, task.declared.changes
+    if stream.unversioned:
+        yield f"{task.name}: {stream.unversioned}"
+    if stream.processor:
+        yield f"{task.name} may have timers"
     if changes is not None and callable(changes.snapshots):
-        yield f"{task.key} asks a function for snapshots"
+        yield f"{task.name} asks a function for snapshots"
 
 
-def _of_table(task: FlowTask, run: FlowRun, storage: Storage, *, ran: bool) -> Iterator[str]:
-    """Yield the doubts about one target. `ran`: flows of this update ran, so the analysis saw the tables of before."""
-    if run.dataset.sink is not None:
-        if run.dataset.sink.format.lower() not in _KNOWN_SINKS:
+def _of_table(task: FlowTask, storage: Storage, *, ran: bool) -> Iterator[str]:
+    """Yield the stale reasons of one target. `ran`: flows of this update ran, so the analysis saw the tables of before."""
+    if task.dataset.sink is not None:
+        if task.dataset.sink.format.lower() not in _KNOWN_SINKS:
             yield f"{task.target} may read what it has sent"
         return
     stored = storage.registry().datasets.get(task.target)
-    if stored is None or stored.described != run.description():
+    if stored is None or stored.described != task.description():
         yield f"{task.target} is not described as declared yet"
-    elif ran and task.kind is Kind.STREAMING_TABLE and stored.columns != run.analyzed.schema.json():
+    elif ran and task.dataset_kind is Kind.STREAMING_TABLE and stored.columns != task.analyzed.schema.json():
         yield f"{task.target} has other columns than it was analysed with"
 
 
@@ -166,7 +166,7 @@ def _of_source(spec: SourceSpec) -> Iterator[str]:
 
 
 def _of_code(opened: OpenedPipeline) -> Iterator[str]:
-    """Yield the doubts about the source files and about the modules that they import, but for Python's, Spark's, and harmless ones."""
+    """Yield the stale reasons of the source files and of the modules that they import, but for Python's, Spark's, and harmless ones."""
     helpers = {module.__name__.partition(".")[0] for module in opened.loaded.helpers}
     own = [*map(str, opened.config.files), *(file for module in opened.loaded.helpers if (file := getattr(module, "__file__", None)))]
     for file in own:
@@ -206,10 +206,10 @@ def _stored(opened: OpenedPipeline) -> Iterator[tuple[FactKind, str]]:
             yield FactKind.FILE, str(file)
 
 
-def _trees(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> Iterator[str]:
+def _trees(everything: Sequence[Task]) -> Iterator[str]:
     """Yield the folders of file sources, which are compared file by file."""
     for task in everything:
-        for spec in opened.environment.sources.of(task.key):
+        for spec in task.flow.sources if isinstance(task, FlowTask) else ():
             yield fixed_folder(files_for(spec.path)[1])
 
 
@@ -233,7 +233,7 @@ def _installed() -> Iterator[str]:
 # --- what an idle update reports ----------------------------------------------------------------------------------------------------------
 
 
-def idle_update(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> tuple[list[Event], tuple[Step, ...]]:
+def idle_update(opened: OpenedPipeline, everything: Sequence[Task]) -> tuple[list[Event], tuple[Step, ...]]:
     """Return the events and steps of an update that would begin now. Raises _Doubt if a flow would run."""
     events: list[Event] = []
     reporter = opened.reporter.of_update(STAND_IN, events.append)
@@ -242,11 +242,13 @@ def idle_update(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> tuple
     report_start(idle, progress, attempt=0)
     report_notices(idle)
     report_plan(idle, progress, everything)
-    for task in everything:
-        progress.flow_is(task, FlowState.STARTING, f"Flow '{task.key}' is STARTING.")
-        decision = decide_flow(idle.environment, task, remember=True)
+    for task in [replace(task, environment=idle.environment) if isinstance(task, FlowTask) else task for task in everything]:
+        progress.flow_is(task, FlowState.STARTING, f"Flow '{task.name}' is STARTING.")
+        decision = decide(task)
+        if isinstance(task, FlowTask):
+            note_decision(task, decision)
         if decision.strategy is not Strategy.SKIP:
-            raise _Doubt(f"{task.key} would run: {decision.reason}")
+            raise _Doubt(f"{task.name} would run: {decision.reason}")
         progress.decided(task, decision)
         progress.flow_is_idle(task, decision)
     progress.update_is(UpdateState.COMPLETED)

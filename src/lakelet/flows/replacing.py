@@ -1,24 +1,113 @@
-"""Micro-batches whose rows take the place of those with the same keys: REPLACE USING (docs/semantics/replacing.md, RP-2).
+"""Flows whose rows take the place of others (docs/semantics/replacing.md).
 
-The table itself is the state: of each key it has the rows with the greatest sequence that has arrived, and that is computed from them.
+REPLACE WHERE (RP-1) computes a part of its table in each update: `decide_part`, `run_part`. REPLACE USING (RP-2) replaces the rows with
+the same keys in each micro-batch: `arrived`. There the table itself is the state: of each key it has the rows with the greatest sequence
+that has arrived, and that is computed from them. In: rows of the flow. Out: an exchange, which `storage.delta.replaced_rows` commits.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
 from lakelet.cdc.literals import literal, portable
+from lakelet.flows.context import FlowTask
+from lakelet.flows.failures import failures_of
+from lakelet.flows.metrics import Totals, counted_query, emit_batch, query_metrics
+from lakelet.flows.target_table import emit_mapping, finish
+from lakelet.flows.views import view_state
+from lakelet.jvm.expressions import by_names, column, with_constants
+from lakelet.jvm.frames import analyzed, without_rows
 from lakelet.language.model import Replacement
-from lakelet.storage.delta.replaced_rows import GOES
+from lakelet.plan.decisions import Decision, Strategy, view_decision
+from lakelet.spark.expectations.measure import judged
+from lakelet.spark.session_clones import flow_session
+from lakelet.storage.delta.replaced_rows import GOES, replace_rows
+
+_ROW = "__lakelet_row"
+
+
+def decide_part(task: FlowTask) -> Decision:
+    """Whether the part of the table that the condition names must be computed."""
+    stored, log = task.stored(), task.environment.memory.log(task.path())
+    exists = log.version() >= 0 and stored.version is not None
+    found = view_state(task, stored.input_versions)
+    decision = view_decision(stored.fingerprint if exists else None, stored.input_versions, found)
+    if decision.strategy is Strategy.SKIP and stored.version is not None and log.settled(stored.version) != stored.version:
+        return Decision(Strategy.REPLACE, "its table changed")
+    return decision if decision.strategy is Strategy.SKIP else Decision(Strategy.REPLACE, decision.reason)
+
+
+def run_part(task: FlowTask) -> Totals:
+    """Compute the rows for which the condition is true, and put them in the place of those that the table has (RP-1).
+
+    Raises LakeletError; then the table is as before.
+    """
+    environment, totals = task.environment, Totals()
+    replaces = task.declared.replaces
+    assert replaces is not None
+    state = view_state(task, task.stored().input_versions)  # before reading: newer data only means one more run
+    with flow_session(environment.spark, task.conf) as spark:
+        observation = Observation(f"lakelet_{uuid.uuid4().hex}")
+        with failures_of(task), counted_query(task, spark) as (reader, frame):
+            measure = partial(query_metrics, task, reader, observation, event_id=str(uuid.uuid4()))
+            condition = at_one_time(frame, replaces.where)
+            rows = judged(frame.alias(_ROW).where(condition), task.dataset.expectations, observation)
+            spec = task.table_spec(frame.schema)
+            written = replace_rows(spark, task.path(), _Part(condition, rows), spec, measure=measure)
+    assert written is not None  # nothing is looked up without `replayed`
+    if written.mapped:
+        emit_mapping(task, spec.schema)
+    totals.add(written.metrics)
+    finish(task, totals)
+    version = environment.memory.log(task.path()).version() if written.version is None else written.version
+    stored = replace(task.stored(), fingerprint=state.fingerprint, input_versions=dict(state.inputs), version=version)
+    environment.storage.remember(stored)
+    reached("view.recorded")
+    emit_batch(environment.reporter, written.metrics)
+    return totals
+
+
+def at_one_time(frame: DataFrame, condition: Any) -> Column:
+    """The condition as a Column for every frame with these columns and the alias `_ROW`; `current_date()` and its like are constants in it.
+
+    Spark evaluates them once for each query: if midnight passed between two queries, rows would be left out or doubled.
+    """
+    spark = frame.sparkSession
+    plan = with_constants(spark, analyzed(without_rows(frame).where(condition)), at_one_time=True)
+    return column(spark, by_names(spark, plan.condition(), _ROW))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One exchange of a part of a table (`replaced_rows.Exchange`): `rows` replace those for which `condition` is true."""
+
+    condition: Column
+    rows: DataFrame
+
+    def within(self, stored: DataFrame) -> DataFrame:
+        return stored.alias(_ROW).where(self.condition)
+
+    def looked(self, stored: DataFrame) -> _Part:
+        return self
+
+    def leaving(self, stored: DataFrame) -> DataFrame:
+        return stored.alias(_ROW).withColumn(GOES, F.coalesce(self.condition, F.lit(False)))
+
+    def arriving(self) -> DataFrame:
+        return self.rows
+
 
 _SEQUENCE, _NEWEST, _STORED = "__lakelet_sequence", "__lakelet_newest", "__lakelet_stored"
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string")
@@ -120,4 +209,4 @@ def _key(at: int) -> str:
     return f"__lakelet_key_{at}"
 
 
-__all__ = ["ArrivedKeys", "arrived"]
+__all__ = ["ArrivedKeys", "arrived", "at_one_time", "decide_part", "run_part"]
