@@ -101,7 +101,7 @@ def judge(
     as_json: o.AsJson = False,
 ) -> None:
     """Judge the stored rows of a table: how many break the rule, and which. Exit code 1 if any does."""
-    from lakelet.quality.files import folder_above
+    from lakelet.config.rule_files import folder_above
     from lakelet.rules.trial import try_rule
 
     root = storage_root(storage)
@@ -129,7 +129,7 @@ def suggest(
     as_json: o.AsJson = False,
 ) -> None:
     """Suggest rules that all or nearly all stored rows of a table meet, as YAML; nothing is written."""
-    from lakelet.quality.files import folder_above
+    from lakelet.config.rule_files import folder_above
     from lakelet.rules import suggestions
 
     root = storage_root(storage)
@@ -165,8 +165,8 @@ def convert(
 
 def _pipeline(asked: o.CommonOptions) -> tuple[Pipeline, Path]:
     """The pipeline and its folder of rule files."""
+    from lakelet.config.rule_files import FOLDER
     from lakelet.pipeline import Pipeline
-    from lakelet.quality.files import FOLDER
 
     ready_for_spark()
     config = configured(asked)

@@ -18,7 +18,6 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, Location
 from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, quoted, quoted_if_needed
 from lakelet.config.rule_files import ABOUT, ACTIONS, SECTIONS, Check, Rule, read_rule_file
-from lakelet.quality.files import rule_file_errors
 from lakelet.quality.suites import META, Suite, SuiteExpectation, check_name, expectation_of, is_suite, kind_of, suite_of
 from lakelet.rules.predicates import expectation_kwargs, predicate_of
 
@@ -74,7 +73,7 @@ def read(file: Path) -> RuleSet:
         raise LakeletError("RULE_FILE_INVALID", "the file holds no suite", where=where, todo=todo)
     found = read_rule_file(file)
     if found.errors:
-        raise DefinitionErrors(rule_file_errors(found.errors))
+        raise DefinitionErrors(found.errors)
     return RuleSet(found.rules, found.checks)
 
 

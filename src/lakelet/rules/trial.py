@@ -10,10 +10,10 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import all_quoted, split_name
+from lakelet.config.rule_files import read_all
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import Note, TableInfo, TableRows, find_dataset, list_tables, read_events, run_sql
 from lakelet.language.sql_text.spark_words import in_words_of_spark
-from lakelet.quality.files import read_all
 from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.root import Storage
 
