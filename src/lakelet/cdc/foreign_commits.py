@@ -27,12 +27,12 @@ from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by
 from lakelet.cdc.mirror import MIRRORED, PART, MirrorPosition, commit_text, position, without_hidden
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import PROPERTY, State
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.language.sql.values import ColumnDefinition
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.locks import lock_of
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Txn
 from lakelet.storage.root import INTERNAL
 

@@ -12,7 +12,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.changes import Layout
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import LOG
+from lakelet.files.delta_rs import open_table
 from lakelet.language.model import ChangeSpec
 from lakelet.storage.delta.table_spec import EPOCH
 from lakelet.storage.root import INTERNAL, Storage
@@ -27,7 +28,7 @@ def made_with(storage: Storage, key: str) -> str | None:
     if known is None:
         return None
     inner = storage.at(known.path) / INTERNAL
-    if not (inner / "_delta_log").is_dir():
+    if not (inner / LOG).is_dir():
         return None
     try:
         properties = open_table(inner).metadata().configuration

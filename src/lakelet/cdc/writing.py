@@ -29,6 +29,7 @@ from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE, mirror, position
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.jvm.delta import write_checkpoint
 from lakelet.jvm.streams import metrics_of
@@ -39,7 +40,6 @@ from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 

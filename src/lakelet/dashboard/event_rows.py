@@ -11,7 +11,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import LOG
+from lakelet.files.delta_rs import open_or_none, query
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.failures import coded
 from lakelet.storage.root import Storage
@@ -50,11 +51,11 @@ class EventRows:
             stamp = _stamp(self._path)
             if stamp is not None and stamp == self._stamp:
                 return
-            table = _open(self._path)
+            table = open_or_none(self._path)
             if table is None or table.version() == self._version:
                 return
             self._stamp, self._version = stamp, table.version()
-            for batch in _query(table, f"SELECT {_COLUMNS} FROM t WHERE {self._condition(table)}"):
+            for batch in query(table, f"SELECT {_COLUMNS} FROM t WHERE {self._condition(table)}"):
                 for row in batch.to_pylist():
                     self._newest = max(self._newest or row["timestamp"], row["timestamp"])
                     yield _event(row)
@@ -74,36 +75,20 @@ def log_id(storage: AnyPath) -> str | None:
     """What names the event log of a storage, and no other; None where there is none yet. Raises EVENT_LOG_FAILED."""
     path = Storage(storage).events
     with coded(path):
-        table = _open(path)
+        table = open_or_none(path)
         return None if table is None else str(table.metadata().id)
 
 
 def _stamp(path: AnyPath) -> int | None:
     """When something was last written to a log of this machine; cheaper than to open the table."""
     try:
-        return (path / "_delta_log").stat().st_mtime_ns if isinstance(path, Path) else None
+        return (path / LOG).stat().st_mtime_ns if isinstance(path, Path) else None
     except OSError:
         return None
 
 
-def _open(path: AnyPath) -> Any:
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        return open_table(path)
-    except TableNotFoundError:
-        return None
-
-
-def _query(table: Any, sql: str) -> Any:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    return pa.RecordBatchReader.from_stream(QueryBuilder().register("t", table).execute(sql))
-
-
 def _rows(table: Any, sql: str) -> list[dict[str, Any]]:
-    return [row for batch in _query(table, sql) for row in batch.to_pylist()]
+    return [row for batch in query(table, sql) for row in batch.to_pylist()]
 
 
 def _defining(table: Any) -> list[str]:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.redaction import redacted
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_rs import has_variants, open_table, query, row_count, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import json_rows
-from lakelet.storage.delta.type_names import spark_type_text
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 VERSIONS = 30
@@ -87,15 +86,14 @@ class StoredTables:
         return before[2]
 
     def _look(self, name: str, table: Any, beside: Any) -> TableFacts:
-        fields = json.loads(table.schema().to_json())["fields"]
-        columns = tuple((f["name"], spark_type_text(f["type"])) for f in fields)
+        columns = tuple((f["name"], spark_type_text(f["type"])) for f in schema_fields(table))
         files = table.get_add_actions(flatten=True)
         sizes = files.column("size_bytes").to_pylist()
         held, quarantine = None, None
         if beside is not None and REASONS in [f.name for f in beside.schema().fields]:
             held = _held(beside)
             quarantine = self._sample(beside, f'ORDER BY "{RELEASED}" IS NULL DESC, "{WHEN}" DESC')
-        facts = _count(table), table.version(), sum(sizes), len(sizes), columns, _versions(table), self._sample(table, "")
+        facts = row_count(table), table.version(), sum(sizes), len(sizes), columns, _versions(table), self._sample(table, "")
         return TableFacts(name, *facts, quarantine, held)
 
     def _sample(self, table: Any, order: str) -> Sample:
@@ -104,10 +102,10 @@ class StoredTables:
 
         if not self._rows:
             return Sample(note="The report was written without sample rows.")
-        if '"variant"' in table.schema().to_json():
+        if has_variants(table):
             return Sample(note="VARIANT columns need Spark: lakelet show reads them.")
         try:
-            batches = list(_query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
+            batches = list(query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
         except DeltaError:
             return Sample(note="The table uses features that need Spark: lakelet show reads it.")
         except pa.ArrowInvalid:
@@ -129,28 +127,12 @@ def _open(storage: Storage, stored: StoredDataset | None) -> Any:
         return None
 
 
-def _query(table: Any, sql: str) -> Any:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    builder = QueryBuilder().register("t", table)
-    builder.execute("SET datafusion.execution.parquet.coerce_int96 = 'us'")  # files of an older Lakelet: nanoseconds end in 2262
-    return pa.RecordBatchReader.from_stream(builder.execute(sql))
-
-
-def _count(table: Any) -> int | None:
-    """Rows by the statistics of the table's log; None where they are missing or do not know of deletions."""
-    files = table.get_add_actions(flatten=True)
-    counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
-    return None if None in counts or "deletionVectors" in (table.protocol().reader_features or ()) else sum(counts)
-
-
 def _held(table: Any) -> int | None:
     """Rows that a quarantine holds; None where only Spark can count them."""
     from deltalake.exceptions import DeltaError
 
     try:
-        return sum(int(batch.column(0)[0].as_py()) for batch in _query(table, f'SELECT count(*) FROM t WHERE "{RELEASED}" IS NULL'))
+        return sum(int(batch.column(0)[0].as_py()) for batch in query(table, f'SELECT count(*) FROM t WHERE "{RELEASED}" IS NULL'))
     except DeltaError:
         return None
 

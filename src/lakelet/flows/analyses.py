@@ -19,6 +19,7 @@ from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import DefinitionErrors, LakeletError
 from lakelet.base.patching import patched_with
 from lakelet.cdc import identity
+from lakelet.files.delta_log import TableLog
 from lakelet.flows import once_markers
 from lakelet.flows.analysed_flows import FlowNotices, FlowSources
 from lakelet.jvm.frames import loaded
@@ -30,7 +31,6 @@ from lakelet.spark.launch.forks import start_ahead
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.patches.session import CALL_SITES
 from lakelet.spark.session_clones import UpdateSession
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import Storage, StoredDataset
 
 

@@ -16,11 +16,11 @@ from lakelet.autoloader.discovery.versions import is_change
 from lakelet.autoloader.state.offsets import is_offset
 from lakelet.autoloader.types.growth import texts_of
 from lakelet.base import sentences
+from lakelet.files.delta_log import TableLog
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.file_sources import check_sources
 from lakelet.flows.positions import Checkpoint
 from lakelet.spark.errors.conditions import conditions, java_class
-from lakelet.storage.delta import tables
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 
@@ -83,7 +83,7 @@ def has_batch(run: FlowRun, spark: SparkSession, number: int) -> bool:
     path = run.path() / INTERNAL if run.flow.flow.changes is not None else run.path()
     if run.dataset.sink is not None:
         app_id = _query_id(run) if run.dataset.sink.is_delta else None
-    if app_id is None or tables.TableLog(path).version() < 0:
+    if app_id is None or TableLog(path).version() < 0:
         return False
     return Transaction(spark, path).done(Txn(app_id, number))
 

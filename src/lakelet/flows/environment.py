@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lakelet.analysis.sink_paths import sink_path
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.analysed_flows import FlowNotices, FlowSources
 from lakelet.flows.analyses import Analyses
@@ -14,8 +15,7 @@ from lakelet.flows.kept_queries import KeptQueries
 from lakelet.language.model import Dataset, Kind
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.session_clones import UpdateSession
-from lakelet.storage.delta.live_files import LiveFiles
-from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.root import Storage, StoredDataset, new_table_path
 

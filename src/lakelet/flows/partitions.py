@@ -49,7 +49,7 @@ def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | 
         return None
     memory, (name, version) = run.environment.memory, next(iter(state.inputs.items()))
     known = stored.input_versions.get(name)
-    if known is None or name.partition("\n")[0] != source.key or memory.log(run.path()).settled(stored.version) != stored.version:
+    if known is None or name.partition("\n")[0] != source.key or memory.log(run.path()).content_version(stored.version) != stored.version:
         return None
     log = memory.log(run.environment.storage.table_path(run.environment.catalog.datasets[source.key].name))
     commits = log.commits(known, version)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath, names_in, remove_tree
 from lakelet.flows.moved_sources import SOURCE_MOVED
 from lakelet.plan.decisions import SourcePosition
-from lakelet.storage.delta.tables import TableLog
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lakelet.files.delta_log import TableLog
 from lakelet.flows.context import FlowRun
 from lakelet.jvm.frames import analyzed
 from lakelet.jvm.scala import items
 from lakelet.spark.expectations.measure import SOURCE_FILE
 from lakelet.storage.delta.quarantine import Quarantine, newest_view
 from lakelet.storage.delta.table_spec import EPOCH
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction
 from lakelet.storage.root import StoredDataset, new_table_path
 

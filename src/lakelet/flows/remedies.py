@@ -11,12 +11,12 @@ from lakelet.analysis.stream_sources import remedies
 from lakelet.autoloader.state.offsets import NO_OFFSET
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import essence
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import INTERNAL
 
 _ROWS_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")

@@ -12,10 +12,10 @@ from itertools import count
 
 from lakelet.analysis.analyzed import AnalyzedDataset
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.language.model import Kind
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import INTERNAL, StoredDataset, new_table_path
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_rs import query
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.opened import query
 from lakelet.storage.eventlog.failures import coded
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.root import Storage

@@ -1,50 +1,20 @@
-"""Opening the tables of a storage by their names, with delta-rs. No Spark."""
+"""Finding the tables of a storage by their names. No Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import TableName, split_name
-from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
 from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 def path_of(storage: AnyPath, dataset: StoredDataset) -> AnyPath:
     return Storage(storage).at(dataset.path)
-
-
-def open_or_none(path: AnyPath) -> Any:
-    """The Delta table, None where there is none."""
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        return open_table(path)
-    except TableNotFoundError:
-        return None
-
-
-def is_mapped(table: Any) -> bool:
-    """Whether the table's files hold its columns under other names; delta-rs's dataset reads those as NULL, its queries do not."""
-    properties: Mapping[str, str] = table.metadata().configuration or {}
-    return properties.get("delta.columnMapping.mode", "none") != "none"
-
-
-def query(table: Any, sql: str) -> pa.RecordBatchReader:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    builder = QueryBuilder().register("t", table)
-    builder.execute("SET datafusion.execution.parquet.coerce_int96 = 'us'")  # files of an older Lakelet: nanoseconds end in 2262
-    return pa.RecordBatchReader.from_stream(builder.execute(sql))
 
 
 def find_dataset(registry: Registry, name: str) -> StoredDataset:

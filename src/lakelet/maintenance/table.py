@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from lakelet.base.failpoints import reached
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.mirror import mirror, position
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
 from lakelet.maintenance.layout import DataFile, How, Job, job_for
@@ -22,7 +23,6 @@ from lakelet.maintenance.results import Amount, Maintained
 from lakelet.maintenance.settings import MaintenanceSettings
 from lakelet.maintenance.waiting import StreamPosition, needed_by_streams, removed_since
 from lakelet.storage.delta.declared import Declared
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import INTERNAL
 
 _FOREIGN = "others committed to it since the last update; the next update takes that over first"
@@ -80,7 +80,7 @@ class TableMaintenance:
             return _FOREIGN
         if log.version() == now.internal:
             return None
-        if log.settled(now.internal) != now.internal:
+        if log.content_version(now.internal) != now.internal:
             return _UNFINISHED
         if not self._dry_run and mirror(target, HIDDEN) is None:  # what maintenance that died has put together
             return _FOREIGN
@@ -127,16 +127,12 @@ class TableMaintenance:
 
     def _unsortable(self, table: AnyPath, names: Sequence[str]) -> list[str]:
         """Those that the table has no column for, or only a partition column."""
-        for version in range(TableLog(table).version(), -1, -1):
-            try:
-                actions = TableLog(table).actions(version)
-            except FileNotFoundError:
-                break
-            for described in (action["metaData"] for action in actions if "metaData" in action):
-                fields = {field["name"].lower() for field in json.loads(described["schemaString"])["fields"]}
-                sortable = fields - {name.lower() for name in described["partitionColumns"]}
-                return [name for name in names if name.split(".")[0].lower() not in sortable]
-        return []
+        described = TableLog(table).description()
+        if described is None:
+            return []
+        fields = {field["name"].lower() for field in json.loads(described["schemaString"])["fields"]}
+        sortable = fields - {name.lower() for name in described["partitionColumns"]}
+        return [name for name in names if name.split(".")[0].lower() not in sortable]
 
     def _optimized(self, base: AnyPath, target: AnyPath, look: Look, job: Job, settings: MaintenanceSettings) -> Amount:
         """The files of the newest version after OPTIMIZE, or about so many as there would be."""
@@ -222,7 +218,7 @@ def _may_hold_old_files(root: AnyPath, current: Collection[str], limit: float) -
     for folder, folders, files in os.walk(root):
         here = Path(folder)
         if here == root:
-            folders[:] = [name for name in folders if name not in ("_delta_log", INTERNAL)]
+            folders[:] = [name for name in folders if name not in (LOG, INTERNAL)]
         for name in files:
             file = here / name
             if str(file.relative_to(root)) not in current and not name.endswith(".crc") and file.stat().st_mtime <= limit:

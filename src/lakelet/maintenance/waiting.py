@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import TableLog
+from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, names_in
-from lakelet.storage.delta.tables import TableLog
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,10 @@ def removed_since(table: AnyPath, moment: float) -> frozenset[str]:
     found: set[str] = set()
     log = TableLog(table)
     for version in range(log.version(), -1, -1):
-        file = table / "_delta_log" / f"{version:020d}.json"
         try:
-            if isinstance(file, Path) and file.stat().st_mtime < moment:
+            if log.written_before(version, moment):
                 break
-            found |= {unquote(action["remove"]["path"]) for action in log.actions(version) if "remove" in action}
+            found |= {unquote(action["remove"]["path"]) for action in log.actions(version, "remove")}
         except FileNotFoundError:
             break
     return frozenset(found)

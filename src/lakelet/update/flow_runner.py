@@ -11,6 +11,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc import guarding
+from lakelet.files.delta_log import TableLog
 from lakelet.flows.context import FlowRun
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.target_kind import check_role
@@ -19,7 +20,7 @@ from lakelet.language.model import Kind
 from lakelet.plan.decisions import Strategy
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.storage.delta import column_mapping, schemas, tables
-from lakelet.storage.delta.tables import TableLog, stored_schema
+from lakelet.storage.delta.tables import stored_schema
 from lakelet.storage.eventlog.states import FlowState, Level
 from lakelet.update.continuous import Rounds
 from lakelet.update.executor import RetryAfter

@@ -12,11 +12,11 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_log import TableLog
 from lakelet.inspection.inspector import read_events
 from lakelet.maintenance.layout import How
 from lakelet.maintenance.maintain import maintain
 from lakelet.maintenance.results import Amount
-from lakelet.storage.delta.tables import TableLog
 from tests.spark.cdc.test_bitemporal import SECOND, THIRD, TIMES, ordered
 from tests.spark.conftest import Project
 

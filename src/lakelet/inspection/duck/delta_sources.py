@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from lakelet.files.delta_rs import is_mapped, query, schema_fields
 from lakelet.inspection.duck.queries import Stored
 from lakelet.inspection.duck.refusal import NotSame
 from lakelet.inspection.duck.spark_types import Type, duck_name, identifier, of_field
 from lakelet.inspection.duck.values import text_literal
-from lakelet.inspection.opened import is_mapped, query
 
 if TYPE_CHECKING:
     import duckdb
@@ -99,8 +98,7 @@ def delta_source(table: Any, number: int) -> DeltaSource:
     unknown = sorted(set(features) - _READABLE)
     if unknown:
         raise NotSame(f"a table has the feature {unknown[0]}")
-    fields = json.loads(table.schema().to_json())["fields"]
-    return DeltaSource(table, Stored(f"t{number}", tuple(_column(found) for found in fields)))
+    return DeltaSource(table, Stored(f"t{number}", tuple(_column(found) for found in schema_fields(table))))
 
 
 def _column(found: Mapping[str, Any]) -> tuple[str, Type | None]:

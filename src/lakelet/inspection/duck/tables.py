@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.names import Namespace, TableName
+from lakelet.files.delta_rs import open_or_none
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.duck.delta_sources import DeltaSource, delta_source
@@ -16,7 +17,7 @@ from lakelet.inspection.duck.refusal import NotSame
 from lakelet.inspection.duck.spark_types import INT, STRING, TIMESTAMP, Type, duck_name
 from lakelet.inspection.duck.syntax import parsed
 from lakelet.inspection.duck.values import text_literal
-from lakelet.inspection.opened import find_stored, open_or_none, path_of, unknown_table, unwritten
+from lakelet.inspection.opened import find_stored, path_of, unknown_table, unwritten
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.information_schema import asked_for, described, rows_of

@@ -12,11 +12,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.names import Namespace, TableName
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import any_path
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.sessions import has_view, java_session, plain_reader
 from lakelet.spark import settings
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import HeldTables, Storage
 
 

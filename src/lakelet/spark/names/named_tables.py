@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
+from lakelet.files.delta_log import TableLog, streams_from_log
 from lakelet.files.remote import scheme_of
 from lakelet.jvm.frames import loaded, of_java
 from lakelet.jvm.sessions import plain_reader
 from lakelet.spark.names.outside import Named, named
-from lakelet.storage.delta.tables import TableLog, streams_from_log
 
 
 def open_outside(spark: SparkSession, key: str, *, streaming: bool, jreader: Any = None) -> DataFrame:

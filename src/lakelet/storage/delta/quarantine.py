@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import look_up
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
@@ -26,7 +27,6 @@ from lakelet.storage.delta.divided import HELD, Held, Marks
 from lakelet.storage.delta.held_again import Leaving, any_of
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 
 BROKEN, AT, UPDATE, FLOW, FILE, RELEASED = "_broken_rules", "_quarantined_at", "_update_id", "_flow_name", "_source_file", "_released_by"

@@ -1,4 +1,4 @@
-"""Delta tables: reading their logs without Spark, and writing them in one transaction.
+"""Writes Delta tables, each write in one transaction. What their logs say is read in `files/delta_log.py`.
 
 A flow's write, the counts measured while writing, and the txn of the micro-batch are **one** Delta commit: the files, a
 `SetTransaction` action, and the counts as JSON in the commit's user metadata. So counts can neither be lost nor doubled, whatever line
@@ -7,8 +7,6 @@ the process dies at (docs/decisions/0002-one-commit.md).
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,159 +18,16 @@ from pyspark.sql import types as T
 from lakelet.base.failpoints import reached
 from lakelet.config import delta_properties
 from lakelet.config.properties import look_up
-from lakelet.files.paths import AnyPath, names_in
+from lakelet.files.delta_log import TableLog
+from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.divided import Held, Marks, divided
 from lakelet.storage.delta.identities import Numbering, newest_spans
-from lakelet.storage.delta.live_files import LiveFiles
+from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
-
-# ------------------------------------------------------------------------------------------------------------ reading
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One version of a table.
-
-    `added`: partition values of each file that brought data; `changed`: files with data were removed; `removed`: any files were, also by
-    OPTIMIZE; `described`: it sets columns or properties, of the table `table_id`. `taken`: partition values of each file with data that
-    was removed, None where the log does not say. `change_files`: number of its files of change data, which the change feed has instead
-    of the others.
-    """
-
-    version: int
-    added: tuple[Mapping[str, str | None], ...]
-    changed: bool
-    removed: bool
-    described: bool
-    table_id: str | None
-    user_metadata: Mapping[str, Any] | None
-    taken: tuple[Mapping[str, str | None] | None, ...] = ()
-    change_files: int = 0
-
-
-class TableLog:
-    """The `_delta_log` of one table, read file by file and kept; safe to share between threads."""
-
-    def __init__(self, path: AnyPath) -> None:
-        self.path = path
-        self._commits: dict[int, Commit | None] = {}
-        self._lock = threading.Lock()
-
-    def version(self) -> int:
-        """Newest version, or -1 if the table does not exist."""
-        names = names_in(self.path / "_delta_log")
-        return max((int(name[:20]) for name in names if name.endswith(".json") and name[:20].isdigit()), default=-1)
-
-    def commit(self, version: int) -> Commit | None:
-        """One commit, or None if its log file was cleaned up."""
-        with self._lock:
-            if version not in self._commits:
-                file = self.path / "_delta_log" / f"{version:020d}.json"
-                try:
-                    self._commits[version] = _parse_commit(version, file.read_text())
-                except FileNotFoundError:
-                    self._commits[version] = None
-            return self._commits[version]
-
-    def table_id(self) -> str | None:
-        """Delta's id of the table, or None where the log does not reach back to its first version."""
-        first = self.commit(0)
-        return first.table_id if first else None
-
-    def commits(self, after: int, upto: int) -> list[Commit] | None:
-        """Commits in (after, upto], or None if one of them is gone."""
-        found = [self.commit(v) for v in range(after + 1, upto + 1)]
-        return None if None in found else [c for c in found if c is not None]
-
-    def actions(self, version: int) -> list[Mapping[str, Any]]:
-        """Every action of one commit, as Delta's log spells them. Raises FileNotFoundError if its log file was cleaned up."""
-        text = (self.path / "_delta_log" / f"{version:020d}.json").read_text()
-        return [json.loads(line) for line in text.splitlines()]
-
-    def bytes(self) -> int | None:
-        """The size of all files of the newest version, from the checksum that Delta writes beside each commit; None where there is none."""
-        try:
-            text = (self.path / "_delta_log" / f"{self.version():020d}.crc").read_text()
-            return int(json.loads(text)["tableSizeBytes"])
-        except (FileNotFoundError, ValueError, KeyError):
-            return None
-
-    def data_version(self, known: int) -> int:
-        """`known` if no commit after it added or removed data, else the newest version that did."""
-        latest = self.version()
-        commits = self.commits(known, latest)
-        if commits is None:
-            return latest
-        return max((c.version for c in commits if c.added or c.changed), default=known)
-
-    def settled(self, known: int) -> int:
-        """`known` if the commits after it only put rows into other files, as OPTIMIZE does, else the newest version."""
-        latest = self.version()
-        commits = self.commits(known, latest)
-        same = commits is not None and known <= latest and not any(c.added or c.changed or c.described for c in commits)
-        return known if same else latest
-
-
-_SHORT_LOG = 50
-
-
-def streams_from_log(log: TableLog) -> bool:
-    """Whether a new stream may read the table from version 0 of its log instead of from a snapshot.
-
-    Both give the same rows while the log is whole, only appends and never changed columns; files that OPTIMIZE put together may be gone.
-    Reading a snapshot costs a Spark job of a second or more at the first start **and** at the next one, which plans the last batch again.
-    """
-    latest = log.version()
-    commits = log.commits(-1, latest) if 0 <= latest < _SHORT_LOG else None
-    return commits is not None and not any(c.removed or (c.described and c.version > 0) for c in commits)
-
-
-def _parse_commit(version: int, text: str) -> Commit:
-    added: list[Mapping[str, str | None]] = []
-    taken: list[Mapping[str, str | None] | None] = []
-    changed = removed = described = False
-    user_metadata = table_id = None
-    change_files = 0
-    for line in text.splitlines():
-        if line.startswith('{"add"'):
-            action = json.loads(line)["add"]
-            if action.get("dataChange", True):
-                added.append(action.get("partitionValues", {}))
-        elif line.startswith('{"remove"'):
-            removed = True
-            action = json.loads(line)["remove"]
-            if action.get("dataChange", True):
-                changed = True
-                taken.append(action.get("partitionValues"))
-        elif line.startswith('{"cdc"'):
-            change_files += 1
-        elif line.startswith('{"metaData"'):
-            described = True
-            table_id = json.loads(line)["metaData"].get("id")
-        elif line.startswith('{"commitInfo"'):
-            raw = json.loads(line)["commitInfo"].get("userMetadata")
-            try:
-                user_metadata = json.loads(raw) if raw else None
-            except ValueError:
-                user_metadata = None
-    return Commit(
-        version=version,
-        added=tuple(added),
-        changed=changed,
-        removed=removed,
-        described=described,
-        table_id=table_id,
-        user_metadata=user_metadata if isinstance(user_metadata, dict) else None,
-        taken=tuple(taken),
-        change_files=change_files,
-    )
-
-
-# ------------------------------------------------------------------------------------------------------------ writing
 
 
 def stored_schema(spark: SparkSession, path: AnyPath) -> T.StructType:

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.config.delta_properties import is_of_protocol
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.jvm import delta, later_checkpoint
 from lakelet.jvm.expressions import conjuncts, with_constants
@@ -20,9 +21,9 @@ from lakelet.jvm.frames import analyzed
 from lakelet.jvm.scala import items, mapping, value_of
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta.known_files import WHOLE, whole_content
 from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
-from lakelet.storage.delta.whole_content import WHOLE, whole_content
 
 
 class Txn(NamedTuple):
@@ -239,11 +240,8 @@ class Transaction:
 
     def files_of_newest_commit(self) -> list[Any] | None:
         """Every file the table has where the newest commit replaced all of them, else None. Delta would run a Spark job to find them."""
-        try:
-            text = (self.path / "_delta_log" / f"{self.read_version:020d}.json").read_text()
-        except FileNotFoundError:  # cleaned up, or there is no table
-            return None
-        files = whole_content(text)
+        text = TableLog(self.path).text(self.read_version)
+        files = None if text is None else whole_content(text)
         return None if files is None else [self.action_of(line) for line in files]
 
     def commit(

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.failures import coded
 from lakelet.storage.eventlog.states import WORST_FIRST, EventType, FlowState, UpdateState

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_rs import open_or_none, query
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.failures import coded, log_failure
 from lakelet.storage.eventlog.states import EventType
@@ -15,14 +15,9 @@ from lakelet.storage.eventlog.states import EventType
 
 def open_log(path: AnyPath) -> Any:
     """The Delta table of the log at `path`, None where there is none yet. Raises EVENT_LOG_FAILED where its folder is a file."""
-    from deltalake.exceptions import TableNotFoundError
-
     if isinstance(path, Path) and path.exists() and not path.is_dir():
         raise log_failure(NotADirectoryError(f"{path} is a file, not the folder of a table"), path)
-    try:
-        return open_table(path)
-    except TableNotFoundError:
-        return None
+    return open_or_none(path)
 
 
 # --- ids that the log has -----------------------------------------------------------------------------------------------------------------
@@ -30,19 +25,14 @@ def open_log(path: AnyPath) -> Any:
 
 def known_ids(path: AnyPath, event_type: EventType, ids: Collection[str]) -> frozenset[str]:
     """Those of the ids under which the log at `path` has an event of the type. Raises EVENT_LOG_FAILED for a damaged log."""
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-    from deltalake.exceptions import TableNotFoundError
-
     if not ids:
         return frozenset()
-    try:
-        with coded(path, passing=TableNotFoundError):
-            table = open_table(path)
-    except TableNotFoundError:
+    with coded(path):
+        table = open_or_none(path)
+    if table is None:
         return frozenset()
     listed = ", ".join(f"'{uuid.UUID(one)}'" for one in sorted(ids))
-    sql = f"SELECT id FROM events WHERE event_type = '{event_type}' AND id IN ({listed})"
+    sql = f"SELECT id FROM t WHERE event_type = '{event_type}' AND id IN ({listed})"
     with coded(path):
-        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", table).execute(sql)).read_all().to_pylist()
+        rows = query(table, sql).read_all().to_pylist()
     return frozenset(row["id"] for row in rows)

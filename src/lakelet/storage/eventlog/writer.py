@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, RemotePath
 from lakelet.storage.eventlog import remote_table, table
 from lakelet.storage.eventlog.events import Event, error_struct
