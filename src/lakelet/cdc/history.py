@@ -1,4 +1,4 @@
-"""Targets computed from the events of a key: type 2, and type 1 where nulls are ignored (CD-3, CD-7); see `algebra`.
+"""Targets computed from the events of a key: type 2, and type 1 where nulls are ignored (CD-3, CD-7).
 
 The part `state` holds every event once. The rows of the keys that a batch touches are computed again from all their events.
 """

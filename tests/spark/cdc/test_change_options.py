@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lakelet.cdc import algebra
 from lakelet.language.model import ChangeSpec, NullUpdates
+from tests import cdc_algebra as algebra
 from tests.spark.conftest import Project
 
 pytestmark = pytest.mark.long
