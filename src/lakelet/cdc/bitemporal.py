@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lakelet.cdc import event_windows
 from lakelet.cdc.changes import END, SEQ, START, SYSTEM, SYSTEM_END, SYSTEM_START, Layout, col, same_values
-from lakelet.cdc.state import State
+from lakelet.cdc.state import ChangeState
 
 _SINCE = "__since"  # the earliest system sequence from which on the history of a key may change
 _AS_OF = "__as_of"  # struct (number, now, next): a system time of the key from _SINCE on, and the next one; number 0 is the time before
@@ -33,13 +33,13 @@ class BitemporalRows:
     unchanged: DataFrame
 
 
-def first_rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+def first_rows(state: ChangeState, events: DataFrame, shape: Layout) -> DataFrame:
     """The rows of keys that have none yet, from all their events (distinct per key and both sequences)."""
     since = _since(events, shape)
     return _joined_in_time(_histories(state, events, since, shape), shape)
 
 
-def updated_rows(state: State, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool) -> BitemporalRows:
+def updated_rows(state: ChangeState, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool) -> BitemporalRows:
     """The rows of keys that have some.
 
     Args:
@@ -63,7 +63,7 @@ def _since(events: DataFrame, shape: Layout) -> DataFrame:
     return events.groupBy(*map(col, shape.keys)).agg(F.min(SYSTEM).alias(_SINCE))
 
 
-def _histories(state: State, events: DataFrame, since: DataFrame, shape: Layout) -> DataFrame:
+def _histories(state: ChangeState, events: DataFrame, since: DataFrame, shape: Layout) -> DataFrame:
     """Return the type 2 history of each key as of each system time from `since` on (BT-3)."""
     keys = list(shape.keys)
     in_time = Window.partitionBy(*map(col, keys)).orderBy(_NOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelet.cdc.retention import Retention
-from lakelet.cdc.state import State
+from lakelet.cdc.state import ChangeState
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
 from lakelet.language.sql.values import ColumnDefinition
@@ -33,6 +33,6 @@ class ChangeTable:
         """The table that holds the state and all rows."""
         return self.path / INTERNAL
 
-    def retention(self, state: State) -> Retention | None:
+    def retention(self, state: ChangeState) -> Retention | None:
         """How long tombstones are kept; None for a state that keeps all events."""
         return None if state.events else Retention.of(self.wanted.properties or {})

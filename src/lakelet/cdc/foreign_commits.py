@@ -26,7 +26,7 @@ from lakelet.cdc.counts import complete, kept_by
 from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
 from lakelet.cdc.mirror import MIRRORED, PART, MirrorPosition, commit_text, position, without_hidden
 from lakelet.cdc.retention import Retention
-from lakelet.cdc.state import PROPERTY, State
+from lakelet.cdc.state import PROPERTY, ChangeState
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.language.sql.values import ColumnDefinition
@@ -68,7 +68,7 @@ class _Foreign:
 class TableState:
     """A change table as rows changed by hand need it: its state, its columns, how long tombstones count (None: for ever)."""
 
-    state: State
+    state: ChangeState
     shape: Layout
     retention: Retention | None
     computed: tuple[ColumnDefinition, ...] = ()
@@ -235,7 +235,7 @@ def _adopt(
     touched = foreign_rows.keys_of(changes, shape)
     shown = public.rows_at(now.newest).join(touched, list(shape.keys), "left_semi")
     same = foreign_rows.differences(shown, _visible(after), columns).isEmpty()
-    if PROPERTY in internal.properties and not state.deletes:
+    if not state.deletes:
         stored = internal.spec()
         buries = {PROPERTY: replace(state, deletes=True).to_json()}
         internal.describe(replace(stored, properties={**(stored.properties or {}), **buries}), replace=False)

@@ -17,10 +17,10 @@ from lakelet.cdc.event_windows import one_per_sequence, visible_rows
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT, truncate_row
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
-from lakelet.cdc.state import State
+from lakelet.cdc.state import ChangeState
 
 
-def distinct(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+def distinct(state: ChangeState, events: DataFrame, shape: Layout) -> DataFrame:
     """One event per key and sequence (`one_per_sequence`); for bitemporal tables per key and both, whichever came first (BT-7)."""
     if shape.bitemporal:
         values = [n for n in shape.columns.fieldNames() if n not in shape.keys]
@@ -32,7 +32,7 @@ def distinct(state: State, events: DataFrame, shape: Layout) -> DataFrame:
 
 
 def actions(
-    state: State, batch: DataFrame, inner: DataFrame | None, shape: Layout, truncate: Any, *, marks: bool, everything: bool
+    state: ChangeState, batch: DataFrame, inner: DataFrame | None, shape: Layout, truncate: Any, *, marks: bool, everything: bool
 ) -> DataFrame:
     """What a batch does to the internal table: its columns and ACTION.
 
@@ -63,7 +63,7 @@ def actions(
 
 
 def rewritten(
-    state: State,
+    state: ChangeState,
     batch: DataFrame,
     inner: DataFrame,
     shape: Layout,
@@ -102,7 +102,7 @@ def rewritten(
 
 
 def _computed(
-    state: State, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool
+    state: ChangeState, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool
 ) -> tuple[DataFrame, DataFrame, DataFrame | None]:
     """The rows of the touched keys: those that may change as they were and as they are now, and those that stay (None: there are none)."""
     if not shape.bitemporal:

@@ -34,7 +34,7 @@ def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     """Whether the view must be computed. `inputs`: keys of the stored datasets it reads, views looked through."""
     stored = run.stored()
     table_exists = run.environment.memory.log(run.path()).version() >= 0
-    state = view_state(run, inputs, stored.input_versions, by_old_names=True)
+    state = view_state(run, inputs, stored.input_versions)
     if table_exists and is_behind(run):
         return Decision(Strategy.FULL, "its quarantine does not have the rows that it left out")
     decision = view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
@@ -44,11 +44,11 @@ def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     return Decision(Strategy.PARTITIONS, f"{decision.reason} in {counted(len(affected.values), 'partition')}")
 
 
-def view_state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], *, by_old_names: bool = False) -> ViewState:
+def view_state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int]) -> ViewState:
     """The view's state now. An input's data version moves only when data files were added or removed.
 
-    Versions belong to one table: one that was made again, in its folder or another one, has another name (UP-3). `by_old_names`: what an
-    older Lakelet stored without that is still good. That of a table from outside is another one whenever its files are.
+    Versions belong to one table: one that was made again, in its folder or another one, has another name (UP-3). A table from outside has
+    another version whenever its files change.
     """
     environment = run.environment
     versions = {}
@@ -56,8 +56,6 @@ def view_state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], 
         path = environment.storage.table_path(environment.catalog.datasets[key].name)
         log = environment.memory.log(path)
         name = f"{key}\n{path.name} {log.table_id()}"
-        if by_old_names and name not in known and known.get(key, log.version() + 1) <= log.version():
-            name = key
         versions[name] = log.data_version(known.get(name, -1))
     for table in filter(None, map(named_tables.named().by_key, run.flow.outside)):
         versions[f"{table.given} ({table.path})"] = files_fingerprint(table) or -1
