@@ -8,7 +8,8 @@ the second one. Each step can be repeated.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -20,20 +21,20 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import foreign_rows, latest
+from lakelet.cdc.change_table import Retention
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
 from lakelet.cdc.computed import completed
 from lakelet.cdc.counts import complete, kept_by
-from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
-from lakelet.cdc.mirror import MIRRORED, PART, MirrorPosition, commit_text, position, without_hidden
-from lakelet.cdc.retention import Retention
+from lakelet.cdc.mirror import MIRRORED, PART, ROWS, MirrorPosition, commit_text, position, seen_from_above, without_hidden
 from lakelet.cdc.state import PROPERTY, ChangeState
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
+from lakelet.jvm import delta
 from lakelet.language.sql.values import ColumnDefinition
-from lakelet.storage.delta import declared, schemas
-from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta import schemas, table_spec
 from lakelet.storage.delta.locks import lock_of
-from lakelet.storage.delta.transaction import Txn
+from lakelet.storage.delta.table_spec import Declared
+from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 
 ADOPTED = "lakelet.adopted"
@@ -294,12 +295,71 @@ def _description(public: FileTransaction, internal: FileTransaction) -> list[Any
     theirs, ours = public.metadata(), internal.metadata()
     without_hidden(ours, HIDDEN)
     before, now = Declared.recorded(theirs["configuration"]), Declared.recorded(ours["configuration"]) or Declared()
-    properties = declared.properties(theirs["configuration"], ours["configuration"], now)
-    comment = declared.comment(theirs.get("description"), before, now, ours.get("description"))
+    properties = table_spec.properties(theirs["configuration"], ours["configuration"], now)
+    comment = table_spec.comment(theirs.get("description"), before, now, ours.get("description"))
     same = properties == theirs["configuration"] and comment == theirs.get("description")
     if same and public.schema == T.StructType.fromJson(json.loads(ours["schemaString"])):
         return []
     return [public.action({"metaData": {**ours, "configuration": properties, **({"description": comment} if comment else {})}})]
+
+
+# --- files between the two logs of a change table, without writing them again -------------------------------------------------------------
+
+
+FileId = tuple[str, str | None]
+"""A data file in a version of a table: its path, and the deletion vector that it is read with."""
+
+
+class FileTransaction(Transaction):
+    """Delta's own classes do the work; this only calls them."""
+
+    def rows_at(self, version: int) -> DataFrame:
+        """The table's rows in another version."""
+        return self.spark.read.format("delta").option("versionAsOf", str(version)).load(str(self.path))
+
+    def file_ids(self, version: int) -> frozenset[FileId]:
+        """The files of another version."""
+        return frozenset(_id(json.loads(file.json())["add"]) for file in delta.files_at(self.spark, self._txn, version))
+
+    def metadata(self) -> dict[str, Any]:
+        """The table's description as its log spells it."""
+        found: dict[str, Any] = json.loads(self._txn.metadata().json())["metaData"]
+        return found
+
+    def protocol_with(self, other: FileTransaction) -> list[Any]:
+        """The action that lets this table hold files of the other one too; none if it can."""
+        both = delta.protocol_with(self.spark, self._txn, other._txn)
+        return [] if both is None else [both]
+
+    def action(self, action: Mapping[str, Any]) -> Any:
+        """An action, given as the log spells it."""
+        return self.action_of(json.dumps(action))
+
+
+def by_id(files: Sequence[Any]) -> dict[FileId, Any]:
+    """Files of the target."""
+    return {_id(json.loads(file.json())["add"]): file for file in files}
+
+
+def visible_by_id(files: Sequence[Any], hidden: Collection[str]) -> dict[FileId, tuple[Any, dict[str, Any]]]:
+    """The files of the internal table that the target shows, as they are called there, each with its action in the target's log."""
+    found = {}
+    for file in files:
+        body = json.loads(file.json())["add"]
+        if body["partitionValues"].get(PART) == ROWS:
+            seen_from_above(body, hidden)
+            found[_id(body)] = file, body
+    return found
+
+
+def removal(file: Any, *, data_change: bool) -> Any:
+    """The action that removes a file."""
+    return file.removeWithTimestamp(int(time.time() * 1000), data_change)
+
+
+def _id(body: Mapping[str, Any]) -> FileId:
+    vector = body.get("deletionVector")
+    return body["path"], vector and f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
 
 
 __all__ = ["TableState", "adopt"]

@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc import event_windows, history
+from lakelet.cdc.change_table import Retention, dated
 from lakelet.cdc.changes import BURIED, DELETED, END, RULE, SEQ, START, Layout, col, same_values
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
-from lakelet.cdc.retention import Retention, dated
 from lakelet.cdc.state import AUTHORS_ALL, ChangeState
 
 _ROW, _COUNT, _WAS, _TEXT = "__row", "__count", "__was", "__text"

@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.base.names import quoted
+from lakelet.cdc.change_table import Retention, dated
 from lakelet.cdc.changes import BURIED, DELETED, SEQ, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE
 from lakelet.cdc.literals import literal, portable
 from lakelet.cdc.mirror import PART, ROWS, STATE
-from lakelet.cdc.retention import Retention, dated
 
 ACTION = "__lakelet_action"
 _FRESH = "__lakelet_fresh"

@@ -22,7 +22,7 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.durable import create_atomically, writing
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta.declared import Declared, required
+from lakelet.storage.delta.table_spec import Declared, required
 from lakelet.storage.root import INTERNAL
 
 PART, ROWS, STATE = "__lakelet_part", "rows", "state"

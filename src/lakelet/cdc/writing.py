@@ -17,7 +17,7 @@ from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
 from lakelet.cdc import changes, foreign_commits, guarding, hint, history, identity, latest
 from lakelet.cdc import state as states
-from lakelet.cdc.change_table import ChangeTable
+from lakelet.cdc.change_table import ChangeTable, Retention
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
 from lakelet.cdc.computed import completed, given
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
@@ -25,7 +25,6 @@ from lakelet.cdc.identity import MADE_WITH
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE, mirror, position
-from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import ChangeState
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath

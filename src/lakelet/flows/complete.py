@@ -26,7 +26,7 @@ from lakelet.spark.names import named_tables
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
-from lakelet.storage.delta.partitions import overwrite_partitions
+from lakelet.storage.delta.replaced_rows import overwrite_partitions
 from lakelet.storage.delta.table_spec import TableSpec
 
 

@@ -34,9 +34,8 @@ from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.second_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
-from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.quarantine import check_columns
-from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, IdentityColumn, TableSpec
+from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, Declared, IdentityColumn, TableSpec
 from lakelet.storage.delta.tables import known_content
 from lakelet.storage.root import StoredDataset
 

@@ -18,11 +18,10 @@ from lakelet.files.delta_log import LOG, TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
-from lakelet.maintenance.layout import DataFile, How, Job, job_for
+from lakelet.maintenance.layout import DataFile, How, Job, MaintenanceSettings, job_for
 from lakelet.maintenance.results import Amount, Maintained
-from lakelet.maintenance.settings import MaintenanceSettings
 from lakelet.maintenance.waiting import StreamPosition, needed_by_streams, removed_since
-from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta.table_spec import Declared
 from lakelet.storage.root import INTERNAL
 
 _FOREIGN = "others committed to it since the last update; the next update takes that over first"

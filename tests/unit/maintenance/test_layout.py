@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.maintenance.layout import DataFile, How, Job, job_for, saved_files
-from lakelet.maintenance.settings import LEAST_SECONDS, TARGET_BYTES, MaintenanceSettings, size
+from lakelet.maintenance.layout import LEAST_SECONDS, TARGET_BYTES, DataFile, How, Job, MaintenanceSettings, job_for, saved_files, size
 
 MB = 1 << 20
 

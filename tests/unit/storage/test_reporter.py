@@ -82,4 +82,4 @@ def test_events_get_their_origin_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Origin"
     }
-    assert makers == {"deploy/events.py", "maintenance/reported.py", "storage/eventlog/reporter.py", "update/idle/record.py"}
+    assert makers == {"deploy/events.py", "maintenance/maintain.py", "storage/eventlog/reporter.py", "update/idle/record.py"}

@@ -16,11 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
+from lakelet.base.names import quoted, split_name
 from lakelet.config import delta_properties
 from lakelet.config.properties import look_up
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
+from lakelet.jvm.scala import items
+from lakelet.jvm.sessions import java_session, plain_sql
+from lakelet.storage.delta import column_mapping, required, schemas, table_spec
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.divided import Held, Marks, divided
 from lakelet.storage.delta.identities import Numbering, newest_spans
@@ -87,7 +90,7 @@ def _create_clustered(spark: SparkSession, path: AnyPath, spec: TableSpec) -> No
     """Clustering is a table feature with state of its own; Delta's builder sets it up."""
     from delta.tables import DeltaTable
 
-    columns = clustering.written(spec.cluster_by, spec.schema.fieldNames())
+    columns = _clustering_columns(spec.cluster_by, spec.schema.fieldNames())
     builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(spec.schema).clusterBy(*columns)
     record = spec.declared.record() if spec.declared is not None else {}
     for key, value in {**(spec.properties or {}), **record}.items():
@@ -205,18 +208,18 @@ def redescribe(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
             return False
         before = transaction.declared
         if before is not None and before.cluster_by and not spec.cluster_by:
-            clustering.change(spark, path, before.cluster_by, ())
+            _cluster_by(spark, path, before.cluster_by, ())
             transaction = Transaction(spark, path)
         if transaction.outdated(spec):
             return False
-        wanted = replace(spec, schema=declared.required(transaction.schema, before, spec.declared))
+        wanted = replace(spec, schema=table_spec.required(transaction.schema, before, spec.declared))
         if not transaction.described(wanted, replace=False):
             required.check_stored(transaction, wanted.schema)
             transaction.describe(wanted, replace=False)
             transaction.commit([], user_metadata={})
             reached("table.described")
         if spec.cluster_by:
-            clustering.change(spark, path, None, spec.cluster_by)
+            _cluster_by(spark, path, None, spec.cluster_by)
         return True
 
 
@@ -225,7 +228,7 @@ def merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
     if transaction.read_version < 0:
         return spec
     merged = schemas.merge(transaction.schema, spec.schema, widen=schemas.widens(spec.properties or {}))
-    return replace(spec, schema=declared.required(merged, transaction.declared, spec.declared))
+    return replace(spec, schema=table_spec.required(merged, transaction.declared, spec.declared))
 
 
 def _append(
@@ -301,7 +304,7 @@ def overwrite(
         transaction = column_mapping.prepared(transaction, spec)
         if column_mapping.is_mapped(transaction.properties):
             spec = replace(spec, schema=column_mapping.keeping(transaction.schema, spec.schema))
-        keeps = streamed and not spec.identities and growth.can_grow(transaction, spec)
+        keeps = streamed and not spec.identities and _may_be_appended_to(transaction, spec)
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
         numbering = numbering_of(transaction, spec)
@@ -311,7 +314,7 @@ def overwrite(
             if quarantine is not None:
                 leaving = held if metrics.quarantined else None
                 quarantine.keep(leaving, spec, metrics, transaction, files, txn=None, replayed=False, whole=True)
-        added = growth.lacks(transaction, files) if keeps else None
+        added = _missing_rows(transaction, files) if keeps else None
         metrics = metrics.with_files(files if added is None else added)
         if added is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
@@ -322,3 +325,63 @@ def overwrite(
             transaction.discard(files)
         reached("view.committed")
         return Written(version, metrics, mapped)
+
+
+# --- a new content as rows that are missing, for tables that a stream reads: it fails at a commit that takes rows away (UP-6) -------------
+
+
+def _may_be_appended_to(transaction: Transaction, spec: TableSpec) -> bool:
+    """Whether rows may stay as they are: the table has these columns and partitions and is of this reset epoch, and rows compare."""
+    if transaction.read_version < 0 or transaction.outdated(spec):
+        return False
+    stored = transaction.spec()
+    same = stored.schema.simpleString() == spec.schema.simpleString() and stored.partition_cols == tuple(spec.partition_cols)
+    return same and _comparable(spec.schema)
+
+
+def _missing_rows(transaction: Transaction, files: Sequence[Any]) -> list[Any] | None:
+    """Files with the rows of `files`, which no commit names, that the table lacks; None if the table has rows that they do not hold.
+
+    Rows are counted: one that is there twice and comes once is one that goes.
+    """
+    stored, wanted = transaction.rows(), transaction.rows_of(files)
+    if not stored.exceptAll(wanted).isEmpty():
+        return None
+    added = wanted.exceptAll(stored)
+    return [] if added.isEmpty() else transaction.write(added)
+
+
+def _comparable(kind: T.DataType) -> bool:
+    """Whether Spark compares values of a type, and finds those equal only that are."""
+    if isinstance(kind, T.StructType):
+        return all(_comparable(field.dataType) for field in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return _comparable(kind.elementType)
+    if isinstance(kind, T.StringType):
+        return bool(kind.isUTF8BinaryCollation())
+    return isinstance(kind, T.AtomicType) and not isinstance(kind, T.VariantType)
+
+
+# --- clustering columns -------------------------------------------------------------------------------------------------------------------
+
+
+def _clustering_columns(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Clustering columns as Delta parses them: the names of `columns` in back quotes, a path into a struct as it is."""
+    known = {column.lower() for column in columns}
+    return [quoted(name) if name.lower() in known else name for name in names]
+
+
+def _cluster_by(spark: SparkSession, path: AnyPath, before: Sequence[str] | None, wanted: Sequence[str]) -> None:
+    """Let a table be clustered by other columns, in a commit of its own. Rows that are there stay where they are.
+
+    `before`: nothing is done unless the table is clustered by these; None: whatever it is clustered by.
+    """
+    session = java_session(spark)
+    table = f"delta.{quoted(str(path))}"
+    detail = plain_sql(session, f"DESCRIBE DETAIL {table}").head()
+    columns = items(detail.getSeq(detail.fieldIndex("clusteringColumns")))
+    now = [".".join(split_name(str(column))).lower() for column in columns]
+    if now == [name.lower() for name in wanted] or (before is not None and now != [name.lower() for name in before]):
+        return
+    listed = ", ".join(_clustering_columns(wanted, spark.read.format("delta").load(str(path)).columns))
+    plain_sql(session, f"ALTER TABLE {table} CLUSTER BY " + (f"({listed})" if wanted else "NONE"))
