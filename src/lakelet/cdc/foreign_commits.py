@@ -53,7 +53,7 @@ _OURS = ("lakelet.", "delta.enableexpiredlogcleanup", "delta.columnmapping.", "d
 
 
 @dataclass(frozen=True)
-class _Foreign:
+class _ForeignChanges:
     """Foreign commits since the last one of Lakelet.
 
     base: the version of the target that is compared to find rows changed by hand; None for the internal table's.
@@ -107,7 +107,7 @@ def adopt(session: SparkSession, target: AnyPath, table_state: TableState | None
 # ------------------------------------------------------------------------------------------------- what others committed
 
 
-def _look(public: FileTransaction, now: MirrorPosition, inner: AnyPath) -> _Foreign:
+def _look(public: FileTransaction, now: MirrorPosition, inner: AnyPath) -> _ForeignChanges:
     """Return what foreign commits did, from their log files."""
     log = TableLog(public.path)
     start, _ = _adopted_upto(inner, now)
@@ -127,7 +127,7 @@ def _look(public: FileTransaction, now: MirrorPosition, inner: AnyPath) -> _Fore
         by_hand |= any(a[kind].get("dataChange", True) for a in actions for kind in ("add", "remove") if kind in a)
     base = bases[now.newest]
     restored = base is not None and base > start
-    return _Foreign(base, by_hand, restored)
+    return _ForeignChanges(base, by_hand, restored)
 
 
 def _restored_to(public: FileTransaction, bases: Mapping[int, int | None], version: int) -> int | None:
@@ -180,7 +180,7 @@ def _check_files(public: FileTransaction, internal: FileTransaction) -> None:
             )
 
 
-def _carry_properties(public: FileTransaction, internal: FileTransaction, found: _Foreign) -> bool:
+def _carry_properties(public: FileTransaction, internal: FileTransaction, found: _ForeignChanges) -> bool:
     """Give the internal table the properties and the comment that were set on the target, so that they stay; those declared win with the
     next changes. What the target has from an earlier definition was not set by hand."""
     own, theirs, before = internal.properties, public.metadata().get("description"), Declared.recorded(public.properties) or Declared()
@@ -212,7 +212,7 @@ def _adopt(
     public: FileTransaction,
     internal: FileTransaction,
     now: MirrorPosition,
-    found: _Foreign,
+    found: _ForeignChanges,
     table_state: TableState,
 ) -> bool:
     """Commit rows changed by hand to the internal table; False if there are none. Raises CDC_ROW_BY_HAND."""

@@ -5,7 +5,8 @@ Three engines read a table, each for what it alone can do:
 - the JSON files, here: one commit, or those since a version, as flows ask between two batches. No library and no Java; of a commit that was
   cleaned up after a checkpoint nothing is known, and callers say what they do then.
 - delta-rs, in `delta_rs`: a version as a whole (columns, protocol, files, history) and its rows, for what runs without Spark.
-- Delta's own classes, in `storage/delta/transaction.py`: what a write of Lakelet is based on, since Delta checks it at the commit.
+- Delta's own classes, in `storage/delta/transaction.py`: what a write of Lakelet is based on, since Delta checks it at the commit, and
+  versions with features that delta-rs does not know (`maintenance/engine.py`).
 
 What only has to know that a folder is a table looks for its folder `_delta_log`; `signatures` takes the names and times in it.
 """

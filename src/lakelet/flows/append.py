@@ -53,7 +53,7 @@ from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
-from lakelet.storage.delta.divided import HELD
+from lakelet.storage.delta.divided import LEAVING
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import Quarantine
 from lakelet.storage.delta.replaced_rows import replace_rows
@@ -107,7 +107,7 @@ class _Batches:
         if run.flow.flow.replaces is not None:
             self._replace(run.flow.flow.replaces, rows, txn, measure)
             return
-        spec = run.table_spec(rows.drop(HELD).schema)
+        spec = run.table_spec(rows.drop(LEAVING).schema)
         written = tables.append(
             batch.sparkSession,
             run.path(),

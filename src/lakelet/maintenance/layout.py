@@ -62,7 +62,7 @@ WORTH_FILES = 8
 """A table is left alone where OPTIMIZE would save fewer files, or sort fewer new ones."""
 
 
-class How(TextEnum):
+class OptimizeKind(TextEnum):
     """What OPTIMIZE does: puts small files together, or sorts all rows (ZORDER) or the new ones (clustering) too."""
 
     COMPACT = "compact"
@@ -80,18 +80,23 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Job:
+class OptimizeJob:
     """What OPTIMIZE is to do with a table; `columns` to sort by; `files`: how many the table will have, about."""
 
-    how: How
+    how: OptimizeKind
     columns: tuple[str, ...]
     files: int
     why: str
 
 
 def job_for(
-    files: Sequence[DataFile], *, target: int, how: How = How.COMPACT, columns: Sequence[str] = (), unsorted: Collection[str] = ()
-) -> Job | str:
+    files: Sequence[DataFile],
+    *,
+    target: int,
+    how: OptimizeKind = OptimizeKind.COMPACT,
+    columns: Sequence[str] = (),
+    unsorted: Collection[str] = (),
+) -> OptimizeJob | str:
     """The job, or why the table is left alone.
 
     Args:
@@ -99,17 +104,17 @@ def job_for(
         how, columns: the layout that is declared for the table.
         unsorted: paths of files that were written since the table was laid out like that.
     """
-    if how is not How.COMPACT:
+    if how is not OptimizeKind.COMPACT:
         new = [file for file in files if file.path in unsorted]
         bytes_of_new = sum(file.size for file in new)
         if len(files) > 1 and new and (len(new) >= WORTH_FILES or bytes_of_new >= target):
             why = f"{counted(len(new), 'file')} not sorted by {', '.join(columns)}"
-            return Job(how, tuple(columns), _sorted_files(files, target), why)
+            return OptimizeJob(how, tuple(columns), _sorted_files(files, target), why)
     saved = saved_files(files, target)
-    if saved >= WORTH_FILES and how is not How.ZORDER:
-        return Job(how, tuple(columns), len(files) - saved, f"saves {saved} of {counted(len(files), 'file')}")
+    if saved >= WORTH_FILES and how is not OptimizeKind.ZORDER:
+        return OptimizeJob(how, tuple(columns), len(files) - saved, f"saves {saved} of {counted(len(files), 'file')}")
     if saved >= WORTH_FILES:
-        return Job(How.COMPACT, (), len(files) - saved, f"saves {saved} of {counted(len(files), 'file')}")
+        return OptimizeJob(OptimizeKind.COMPACT, (), len(files) - saved, f"saves {saved} of {counted(len(files), 'file')}")
     if not files:
         return "it has no rows"
     if saved == 0:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.language.model import Kind
-from lakelet.maintenance.layout import Job
+from lakelet.maintenance.layout import OptimizeJob
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Maintained:
     path: str
     before: Amount | None = None
     after: Amount | None = None
-    job: Job | None = None
+    job: OptimizeJob | None = None
     removed: Amount = Amount()
     retention: float | None = None
     why: str = ""

@@ -29,7 +29,7 @@ class StreamPosition:
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededFiles:
     """Paths of files, as the table's log has them, decoded. `unknown`: flows for which that cannot be found out."""
 
     paths: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ def _positions(checkpoint: AnyPath, flow: str) -> Iterator[StreamPosition]:
                 yield StreamPosition(flow, str(offset["reservoirId"]), version, first or bool(offset.get("isStartingVersion")))
 
 
-def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> Needed:
+def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> NeededFiles:
     """The files of `table` that streams at `positions` have still to read."""
     import pyarrow as pa
 
@@ -96,7 +96,7 @@ def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> 
             unknown.append(at.flow)
         paths |= own
         flows += [at.flow] if own else []
-    return Needed(frozenset(paths), tuple(flows), tuple(unknown))
+    return NeededFiles(frozenset(paths), tuple(flows), tuple(unknown))
 
 
 def _brought(log: TableLog, version: int) -> set[str]:

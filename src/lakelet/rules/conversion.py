@@ -36,21 +36,21 @@ class RuleSet:
 
 
 @dataclass(frozen=True)
-class Converted:
+class Conversion:
     """The text in the other form, and what it has no word for."""
 
     text: str
     notes: tuple[str, ...]
 
 
-def convert(file: Path, to: Form) -> Converted:
+def convert(file: Path, to: Form) -> Conversion:
     """Read a file in any of the three forms and write it in another.
 
     Raises RULE_FILE_INVALID for a file that is none of them, SQL_SYNTAX and the like for SQL that is not understood.
     """
     found = read(file)
     text, notes = {"gx": as_suites, "sql": as_clauses, "yaml": as_yaml}[to](found)
-    return Converted(text, (*found.notes, *notes))
+    return Conversion(text, (*found.notes, *notes))
 
 
 def read(file: Path) -> RuleSet:

@@ -48,8 +48,8 @@ def save_views(storage: Storage, views: Iterable[PublishedView], *, owner: str) 
     others = {key: view for key, view in before.items() if view.owner != owner}
     wanted = {**others, **{view.name.lower(): replace(view, owner=owner) for view in views}}
     if wanted != before:
-        views = {key: asdict(view) for key, view in sorted(wanted.items())}
-        write_atomically(storage.system / _FILE, json.dumps({"format": _FORMAT, "views": views}, indent=1))
+        written = {"format": _FORMAT, "views": {key: asdict(view) for key, view in sorted(wanted.items())}}
+        write_atomically(storage.system / _FILE, json.dumps(written, indent=1))
 
 
 def published_view(storage: Storage, name: str) -> PublishedView | None:

@@ -1,4 +1,4 @@
-"""Held rows of a flow that reads its sources again (QU-15): what it had put into a quarantine before, and what of that comes again."""
+"""Rows that a flow had quarantined and quarantines once more, because it reads its sources again (QU-15)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEY = "__lakelet_key_"
 
 
 @dataclass(frozen=True)
-class Leaving:
+class RepeatedRows:
     """Rows of a quarantine that the batch of a flow replaces.
 
     Args:
@@ -85,4 +85,4 @@ def _comparable(data_type: Any) -> bool:
     return not isinstance(data_type, T.MapType | T.VariantType)
 
 
-__all__ = ["Leaving", "any_of"]
+__all__ = ["RepeatedRows", "any_of"]

@@ -23,8 +23,8 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import HELD, Held, Marks
-from lakelet.storage.delta.held_again import Leaving, any_of
+from lakelet.storage.delta.divided import LEAVING, LeavingRows, Marks
+from lakelet.storage.delta.held_again import RepeatedRows, any_of
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
@@ -104,13 +104,13 @@ class Quarantine:
         now = datetime.now(timezone.utc)
         at = int(now.timestamp()) * 1_000_000 + now.microsecond
         own = {AT: F.timestamp_micros(F.lit(at)), UPDATE: F.lit(self.update_id), FLOW: F.lit(self.flow)}
-        leaves = F.col(HELD).isNotNull()
-        values = {BROKEN: F.col(f"{HELD}.rules"), **{name: F.when(leaves, value) for name, value in own.items()}}
-        return Marks(OWN, {**values, FILE: F.col(f"{HELD}.file"), RELEASED: F.lit(None).cast("string")}, at)
+        leaves = F.col(LEAVING).isNotNull()
+        values = {BROKEN: F.col(f"{LEAVING}.rules"), **{name: F.when(leaves, value) for name, value in own.items()}}
+        return Marks(OWN, {**values, FILE: F.col(f"{LEAVING}.file"), RELEASED: F.lit(None).cast("string")}, at)
 
     def keep(
         self,
-        held: Held | None,
+        held: LeavingRows | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -151,7 +151,7 @@ class Quarantine:
 
     def _commit(
         self,
-        held: Held | None,
+        held: LeavingRows | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -212,7 +212,7 @@ class Quarantine:
         raise LakeletError("QUARANTINE_MISCOUNTED", what, dataset=self.dataset, where=self.where, todo=todo)
 
     def _removed(
-        self, transaction: Transaction, earlier: tuple[int, QuarantineCommit] | None, leaving: Leaving | None
+        self, transaction: Transaction, earlier: tuple[int, QuarantineCommit] | None, leaving: RepeatedRows | None
     ) -> tuple[list[Any], DataFrame | None]:
         """Removals of the files with the rows of an earlier attempt, and the other rows of these files where there are some.
 
@@ -267,7 +267,7 @@ def of_batches(app_id: str) -> str:
     return app_id + _OF_BATCHES
 
 
-def _kept(own: Txn | None, metrics: BatchMetrics, held: Held | None) -> QuarantineCommit:
+def _kept(own: Txn | None, metrics: BatchMetrics, held: LeavingRows | None) -> QuarantineCommit:
     at = held.marks.at if held is not None else int(datetime.now(timezone.utc).timestamp() * 1_000_000)
     rows = metrics.quarantined or 0 if held is not None else 0
     view = asdict(metrics.view) if metrics.view is not None else None
@@ -292,7 +292,7 @@ def _begun(transaction: Transaction, own: Txn, now: int) -> int | None:
     return None
 
 
-def _leaving(transaction: Transaction, dataset: Transaction, kept: QuarantineCommit, batch: DataFrame) -> Leaving | None:
+def _leaving(transaction: Transaction, dataset: Transaction, kept: QuarantineCommit, batch: DataFrame) -> RepeatedRows | None:
     """The rows of a quarantine that go because the flow of `kept` has begun again and reads them again; None if there are none."""
     if kept.since is None or not _has_older(transaction, kept.since):
         return None
@@ -303,7 +303,7 @@ def _leaving(transaction: Transaction, dataset: Transaction, kept: QuarantineCom
         if found.app_id.startswith(f"{kept.flow}/") and found.app_id != kept.app_id
     ]
     earlier = (F.col(FLOW) == F.lit(kept.flow)) & held & (F.col(AT) < F.timestamp_micros(F.lit(kept.since)))
-    leaving = Leaving(any_of(dead), earlier, batch)
+    leaving = RepeatedRows(any_of(dead), earlier, batch)
     return leaving if leaving.some(rows) else None
 
 
@@ -316,7 +316,7 @@ def _has_older(transaction: Transaction, since: int) -> bool:
     return False
 
 
-def _columns_of(rows: DataFrame, held: Held | None) -> DataFrame:
+def _columns_of(rows: DataFrame, held: LeavingRows | None) -> DataFrame:
     """All rows of a batch with the columns of its dataset: those that stay, and those that are held."""
     return rows if held is None else rows.unionByName(held.rows().drop(*OWN.fieldNames()))
 

@@ -25,7 +25,7 @@ from lakelet.jvm.scala import items
 from lakelet.jvm.sessions import java_session, plain_sql
 from lakelet.storage.delta import column_mapping, required, schemas, table_spec
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import Held, Marks, divided
+from lakelet.storage.delta.divided import LeavingRows, Marks, split_files
 from lakelet.storage.delta.identities import Numbering, newest_spans
 from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.delta.locks import lock_of
@@ -122,19 +122,19 @@ class Written:
     mapped: bool = False
 
 
-class HoldsRows(Protocol):
+class LeavingRowsTarget(Protocol):
     """Keeps the rows that drop rules leave out, in a commit of its own before that of the batch (docs/decisions/0033-quarantine.md)."""
 
     @property
     def active(self) -> bool:
-        """Whether rows have the column that says which of them leave (`divided.HELD`)."""
+        """Whether rows have the column that says which of them leave (`divided.LEAVING`)."""
 
     def marks(self) -> Marks:
         """What the rows of a batch that is written now carry there."""
 
     def keep(
         self,
-        held: Held | None,
+        held: LeavingRows | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -162,7 +162,7 @@ def append(
     measure: Measure,
     replayed: bool,
     whole: bool = False,
-    quarantine: HoldsRows | None = None,
+    quarantine: LeavingRowsTarget | None = None,
 ) -> Written | None:
     """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
 
@@ -239,7 +239,7 @@ def _append(
     measure: Measure,
     *,
     truncate: bool = False,
-    quarantine: HoldsRows | None = None,
+    quarantine: LeavingRowsTarget | None = None,
     replayed: bool = False,
     whole: bool = False,
 ) -> Written:
@@ -273,14 +273,14 @@ def numbering_of(transaction: Transaction, spec: TableSpec) -> Numbering:
 
 @contextmanager
 def _files(
-    transaction: Transaction, rows: DataFrame, spec: TableSpec, quarantine: HoldsRows | None
-) -> Iterator[tuple[Sequence[Any], Held | None]]:
+    transaction: Transaction, rows: DataFrame, spec: TableSpec, quarantine: LeavingRowsTarget | None
+) -> Iterator[tuple[Sequence[Any], LeavingRows | None]]:
     """The files of the rows that are for the table, and the other ones, which can be read in the context."""
     if quarantine is None or not quarantine.active:
         yield transaction.write(schemas.aligned(rows, spec.schema)), None
         return
-    with divided(transaction, rows, spec, quarantine.marks()) as parts:
-        yield parts.files, parts.held
+    with split_files(transaction, rows, spec, quarantine.marks()) as parts:
+        yield parts.files, parts.leaving
 
 
 def overwrite(
@@ -291,7 +291,7 @@ def overwrite(
     *,
     measure: Measure,
     streamed: bool = False,
-    quarantine: HoldsRows | None = None,
+    quarantine: LeavingRowsTarget | None = None,
 ) -> Written:
     """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content.
 
