@@ -46,7 +46,7 @@ class RuleFindings:
 
 
 def check_rules(dataset: Dataset, frame: DataFrame) -> RuleFindings:
-    """Resolve the rules of a dataset as a run does. All are analysed at once; the wrong one is looked for only if that fails."""
+    """Resolve the rules of a dataset as a run does. All are analysed at once; the wrong one is searched for only if that fails."""
     rules = dataset.expectations
     if not rules:
         return RuleFindings()
@@ -150,7 +150,7 @@ class _ImpossibleCast:
 
 
 def _impossible_casts(with_checks: DataFrame, texts: Sequence[str | None]) -> list[_ImpossibleCast | None]:
-    """The first such cast of each condition of `resolution.checked`. `texts`: of the conditions, None for one that is a Column.
+    """The first such cast of each condition of `resolution.checked`. `texts`: of the conditions, None for a Column.
 
     Looks only at conditions with a quoted text: each look at a node is a call to Java.
     """

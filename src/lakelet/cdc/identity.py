@@ -38,7 +38,7 @@ def made_with(storage: Storage, key: str) -> str | None:
 
 
 def check(spec: ChangeSpec, shape: Layout, stored: str | None) -> None:
-    """Raise CDC_STATE_CHANGED if the flow would need another state than the one that is stored; None for none."""
+    """Raise CDC_STATE_CHANGED if the flow would need another state than the stored one; None for none."""
     if stored is not None:
         # The versions of snapshots that a function gives are not known before it is called with the last one.
         same_state(stored, shape.made_with, parts=2 if callable(spec.snapshots) else None)

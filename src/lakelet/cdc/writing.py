@@ -42,7 +42,7 @@ from lakelet.storage.root import INTERNAL
 
 _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
-_FEW = 2_000  # events that are looked at in one task, as the rows of a table of their size
+_FEW = 2_000  # events that are read in one task, as the rows of a table of their size
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files again
 _VECTORS = "delta.enableDeletionVectors"
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -141,12 +141,12 @@ def create_if_absent(session: SparkSession, table: ChangeTable, shape: Layout) -
 def apply(
     spec: ChangeSpec, table: ChangeTable, batch: DataFrame, shape: Layout, *, txn: Txn, measure: tables.Measure, replayed: bool
 ) -> BatchMetrics | None:
-    """Apply one micro-batch; None if it had been applied before (only looked up when `replayed`).
+    """Apply one micro-batch; None if it had been applied before (only checked when `replayed`).
 
     Args:
         batch: the source's rows as `judged` gives them.
         shape: of the flow's columns.
-        measure: called when the rows have been looked at and before anything is written: what to keep in the commit. May raise.
+        measure: called when the rows have been read and before anything is written: what to keep in the commit. May raise.
 
     Returns what `measure` found, with what the batch did to the rows of the table.
     Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY, CDC_STATE_CHANGED, schemas.Incompatible; then the target is as before.
@@ -204,7 +204,7 @@ class _Plan:
     """What the internal table becomes with a batch.
 
     shape, made: of the table with the columns that it has and gets. fresh: it has no rows, or rows from before a reset.
-    unconverted: it has rows of latest events, and the state is to hold all events. recomputed: rows of all keys depend on what changed.
+    unconverted: it has rows of latest events, and the new state keeps all events. recomputed: rows of all keys depend on what changed.
     """
 
     state: ChangeState

@@ -22,7 +22,7 @@ from lakelet.storage.root import StoredDataset, new_table_path
 
 
 def quarantine_of(run: FlowRun, *, looks: bool = False) -> Quarantine | None:
-    """The quarantine that the flow's next batches have to do with; None if there is none. Registers one that is new.
+    """The quarantine that the flow's next batches have to do with; None if there is none. Registers a new one.
 
     One that was switched off keeps its rows, but not those of a batch that is tried again, nor those from before a reset.
     `looks`: see `Quarantine`.

@@ -155,8 +155,8 @@ def _event(table: Maintained, registry: Registry, maintenance_id: str, number: i
     pipeline = registry.pipelines.get(owner)
     origin = Origin(owner, pipeline.name if pipeline else "", None, table.name, maintenance_id=maintenance_id)
     state = OperationState.COMPLETED if table.error is None else OperationState.FAILED
-    told = table.as_json()
-    body = {"state": state, **{name: told[name] for name in ("before", "after", "optimize", "columns", "removed", "why", "notes")}}
+    facts = table.as_json()
+    body = {"state": state, **{name: facts[name] for name in ("before", "after", "optimize", "columns", "removed", "why", "notes")}}
     return Event(
         EventType.MAINTENANCE_PROGRESS,
         f"Maintenance of '{table.name}' has {state}.",

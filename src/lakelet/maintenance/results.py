@@ -24,7 +24,7 @@ class Maintained:
 
     Attributes:
         name, kind, path: the dataset, and where its files lie.
-        before, after: files of the newest version. `after` is None where nothing was looked at, and has the number of files only, about,
+        before, after: files of the newest version. `after` is None where nothing was read, and has the number of files only, about,
             and `bytes` of before, for an OPTIMIZE that a dry run would do.
         job: what OPTIMIZE did; None where it was left out.
         removed: files that VACUUM deleted.

@@ -45,8 +45,8 @@ def stream_positions(checkpoints: AnyPath) -> list[StreamPosition]:
             for table in names_in(checkpoints / catalog / schema):
                 for flow in names_in(checkpoints / catalog / schema / table):
                     folder = checkpoints / catalog / schema / table / flow
-                    for generation in _newest(folder):
-                        found += _positions(generation, f"{table}/{flow}")
+                    for checkpoint in _newest(folder):
+                        found += _positions(checkpoint, f"{table}/{flow}")
     return found
 
 

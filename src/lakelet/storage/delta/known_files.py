@@ -51,7 +51,7 @@ def _noted(info: Mapping[str, Any]) -> Mapping[str, Any]:
 # --- files of a small table, followed from commit to commit ------------------------------------------------------------------------------
 
 MOST_COMMITS = 200
-"""With more commits that were not looked at before, Delta's own way is not slower."""
+"""With more commits that were not read before, Delta's own way is not slower."""
 MOST_FILES, MOST_BYTES = 200, 64 << 20
 """Of a larger table Delta leaves out files by the statistics of their columns."""
 

@@ -57,7 +57,7 @@ def replace_rows(
     txn: Txn | None = None,
     replayed: bool = False,
 ) -> Written | None:
-    """Exchange rows of a table in one commit; None if `txn` had been committed before (only looked up when `replayed`).
+    """Exchange rows of a table in one commit; None if `txn` had been committed before (only checked when `replayed`).
 
     The table is made, or gets its new columns, in the same commit; a reader sees it before or after. Rows from before a reset all go.
     Raises what `tables.append` raises; then nothing was written.

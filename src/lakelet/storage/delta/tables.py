@@ -134,7 +134,7 @@ class LeavingRowsTarget(Protocol):
 
     def keep(
         self,
-        held: LeavingRows | None,
+        leaving_rows: LeavingRows | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -164,7 +164,7 @@ def append(
     whole: bool = False,
     quarantine: LeavingRowsTarget | None = None,
 ) -> Written | None:
-    """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
+    """Append one micro-batch in one commit; None if it had been committed before (only checked when `replayed`).
 
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
     go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
@@ -245,11 +245,11 @@ def _append(
 ) -> Written:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
     numbering = numbering_of(transaction, spec)
-    with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
+    with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, leaving_rows):
         reached("batch.files_written")
         metrics = measure().with_files(files)
         if quarantine is not None:
-            leaving = held if metrics.quarantined else None
+            leaving = leaving_rows if metrics.quarantined else None
             quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
         return Written(None, metrics)
@@ -308,11 +308,11 @@ def overwrite(
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
         numbering = numbering_of(transaction, spec)
-        with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
+        with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, leaving_rows):
             reached("view.files_written")
             metrics = measure()
             if quarantine is not None:
-                leaving = held if metrics.quarantined else None
+                leaving = leaving_rows if metrics.quarantined else None
                 quarantine.keep(leaving, spec, metrics, transaction, files, txn=None, replayed=False, whole=True)
         added = _missing_rows(transaction, files) if keeps else None
         metrics = metrics.with_files(files if added is None else added)
@@ -342,7 +342,7 @@ def _may_be_appended_to(transaction: Transaction, spec: TableSpec) -> bool:
 def _missing_rows(transaction: Transaction, files: Sequence[Any]) -> list[Any] | None:
     """Files with the rows of `files`, which no commit names, that the table lacks; None if the table has rows that they do not hold.
 
-    Rows are counted: one that is there twice and comes once is one that goes.
+    Rows are counted: where a row is there twice and comes once, the table has a row too many.
     """
     stored, wanted = transaction.rows(), transaction.rows_of(files)
     if not stored.exceptAll(wanted).isEmpty():
