@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import Any
 
 from lakelet.base.names import Namespace
-from lakelet.cdc.algebra import Event, Op, Row
 from lakelet.language import api
 from lakelet.language.model import ChangeSpec, ColumnPath
 from lakelet.language.registry import Registry, recording
+from tests.cdc_algebra import Event, Op, Row
 
 Record = Mapping[str, Any]
 Batches = tuple[tuple[Record, ...], ...]

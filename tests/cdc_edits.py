@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lakelet.cdc.algebra import Row
+from tests.cdc_algebra import Row
 
 MAINTENANCE = (
     "OPTIMIZE {t}",

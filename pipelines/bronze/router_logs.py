@@ -1,4 +1,4 @@
-"""Bronze: the entries as the log router delivered them, the broken lines aside, and every good entry once."""
+"""Bronze: the entries as the log router delivered them, the broken lines in a table of their own, and every good entry once."""
 
 import dlt
 from pyspark.sql import DataFrame

@@ -267,11 +267,11 @@ class Pipeline:
         again = bool(request.full_refresh or request.full_refresh_all)
         base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
 
+        from lakelet.config.rule_files import FOLDER as RULES
         from lakelet.flows.environment import Environment
         from lakelet.jvm.delta_encoders import give_offered
         from lakelet.language.loader import loaded
-        from lakelet.quality.files import FOLDER, with_rule_locations
-        from lakelet.quality.unapplied import unapplied
+        from lakelet.quality.applied_rules import unapplied, with_rule_locations
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.outside import Outside, OutsideTables, StoredTables
         from lakelet.spark.patches.update import UpdateContext, patched
@@ -300,10 +300,10 @@ class Pipeline:
                 locate=config.paths.mapped,
             ) as found,
         ):
-            found = replace(found, definitions=with_rule_locations(found.definitions, config.root / FOLDER))
+            found = replace(found, definitions=with_rule_locations(found.definitions, config.root / RULES))
             if not found.errors and found.complete:
                 modules = [Path(file) for module in found.helpers if (file := getattr(module, "__file__", None))]
-                rules = unapplied(found.definitions, config.root / FOLDER, [*config.files, *modules], partial=config.partial)
+                rules = unapplied(found.definitions, config.root / RULES, [*config.files, *modules], partial=config.partial)
                 found = replace(found, notices=(*found.notices, *rules))
             if config.only is not None:
                 found = replace(found, definitions=found.definitions.only(config.only))
@@ -335,11 +335,11 @@ def _owner(config: PipelineConfig, registry: StoredRegistry) -> Owner:
 
 def _table_checks(config: PipelineConfig) -> tuple[Mapping[str, tuple[TableCheck, ...]], Sequence[LakeletError]]:
     """The checks of each dataset, by its key, and the errors in the rule files, which are reported with those of the sources."""
+    from lakelet.config.rule_files import FOLDER as RULES
     from lakelet.quality.definitions import table_checks
-    from lakelet.quality.files import FOLDER
 
     try:
-        return table_checks(config.root / FOLDER, config.namespace), ()
+        return table_checks(config.root / RULES, config.namespace), ()
     except DefinitionErrors as invalid:
         return {}, invalid.errors
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lakelet.base.failpoints import FAILPOINTS
-from lakelet.storage.delta.tables import TableLog
+from lakelet.files.delta_log import TableLog
 from tests.crash.deaths import Deaths, remove
 from tests.crash.scenario import COLUMNS, FIRST, PIPELINE, Answer, Drop, answer
 from tests.crash.victim_processes import die, end, started

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.storage.delta.tables import TableLog
+from lakelet.files.delta_log import TableLog
 from tests.crash.conftest import check_log, measured
 from tests.crash.deaths import Deaths, Scenario
 from tests.crash.test_change_tables import FIRST, OF_OTHERS, PIPELINE, SECOND, SECOND_UPDATE

@@ -11,11 +11,12 @@ import click
 import pytest
 import typer.main
 
+from expectations import rules
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.cli.main import app, main
 from lakelet.config.path_map import PathMap
-from lakelet.config.rule_files import read_rule_file, rules
+from lakelet.config.rule_files import read_rule_file
 from lakelet.config.tool_settings import read_tool_settings
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.language import sql

@@ -29,8 +29,8 @@ from lakelet.language.registry import Notice
 from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 from lakelet.spark.names.reader import ddl
 from lakelet.storage.delta import column_mapping, schemas
-from lakelet.storage.delta.declared import unenforceable
 from lakelet.storage.delta.quarantine import check_columns
+from lakelet.storage.delta.table_spec import unenforceable
 from lakelet.storage.root import StoredDataset
 
 _READ_AS_STREAM, _READ_AS_BATCH = "Read with spark.readStream.table(...).", "Read with spark.read.table(...)."

@@ -1,25 +1,35 @@
-"""Checks of the rules of a dataset whose query is known."""
+"""Whether the rules of a dataset fit the columns of its query: errors and notices with the line of each rule. Nothing is run.
+
+A constant that Spark casts to the type of what it is compared with, and cannot (`amount = 'EUR'` on a number), is such an error: Spark
+analyses the rule, and fails at the first row. A cast that is not evaluated for each row, in a branch of CASE for example, counts too.
+Without ANSI mode the result is NULL, and nothing is found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, NullType
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.raised import pointed
+from lakelet.jvm.errors import Py4JJavaError
+from lakelet.jvm.expressions import uses
+from lakelet.jvm.frames import analyzed
+from lakelet.jvm.scala import items
 from lakelet.language.model import Dataset, Expectation
 from lakelet.language.registry import Notice
 from lakelet.spark.errors.diagnosis import first_line, unresolved_name, unresolved_nearest, without_proposal
-from lakelet.spark.expectations.casts import ImpossibleCast, impossible_casts
 from lakelet.spark.expectations.measure import constraint
-from lakelet.spark.expectations.resolution import CHECKS, checked, lost_in
+from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, lost_in
 
+_LITERAL = re.compile(r"""['"]""")
 _LOST = {
     "Aggregate": "{0} is a column of the rows that the query aggregates; a rule sees the groups: {1}",
     "Distinct": "{0} is a column of the rows that the query makes distinct; a rule sees what is left: {1}",
@@ -70,14 +80,14 @@ def _of_identity(dataset: Dataset, rule: Expectation) -> LakeletError:
     )
 
 
-def _resolved(frame: DataFrame, rules: Sequence[Expectation]) -> tuple[list[Any], frozenset[int], list[ImpossibleCast | None]]:
+def _resolved(frame: DataFrame, rules: Sequence[Expectation]) -> tuple[list[Any], frozenset[int], list[_ImpossibleCast | None]]:
     """Return the types of the constraints, which of them name columns that the query leaves out (EP-14), and what they cannot cast.
 
     Raises what Spark raises.
     """
     with_checks, found = checked(frame, [constraint(rule) for rule in rules])
     struct: Any = with_checks.schema[CHECKS].dataType
-    casts = impossible_casts(with_checks, [rule.text if isinstance(rule.constraint, str) else None for rule in rules])
+    casts = _impossible_casts(with_checks, [rule.text if isinstance(rule.constraint, str) else None for rule in rules])
     return [field.dataType for field in struct.fields], found.below, casts
 
 
@@ -126,6 +136,58 @@ def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> Lake
     )
     problem_found.__cause__ = cause
     return problem_found
+
+
+# --- casts of constants ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _ImpossibleCast:
+    """A constant, as SQL writes it, and the type that it cannot be cast to."""
+
+    value: str
+    kind: str
+
+
+def _impossible_casts(with_checks: DataFrame, texts: Sequence[str | None]) -> list[_ImpossibleCast | None]:
+    """The first such cast of each condition of `resolution.checked`. `texts`: of the conditions, None for a Column.
+
+    Looks only at conditions with a quoted text: each look at a node is a call to Java.
+    """
+    asked = [i for i, text in enumerate(texts) if text is None or _LITERAL.search(text)]
+    found: list[_ImpossibleCast | None] = [None] * len(texts)
+    if asked:
+        plan = analyzed(with_checks)
+        struct = plan.projectList().last().child().children()  # name, value, name, value …
+        spark = with_checks.sparkSession
+        for i in asked:
+            found[i] = next(_failing_casts(spark, _condition(plan, struct.apply(2 * i + 1))), None)
+    return found
+
+
+def _condition(plan: Any, value: Any) -> Any:
+    """The condition itself, where `value` is the column in which a projection below has put its result (EP-12, EP-14)."""
+    name = str(value.name()) if value.nodeName() == "AttributeReference" else ""
+    while name.startswith(RESULT) and plan.children().size() == 1:
+        plan = plan.children().apply(0)
+        if plan.nodeName() == "Project":
+            made = next((one for one in items(plan.projectList()) if one.nodeName() == "Alias" and str(one.name()) == name), None)
+            if made is not None:
+                return made.child()
+    return value
+
+
+def _failing_casts(spark: SparkSession, expression: Any) -> Iterator[_ImpossibleCast]:
+    if not uses(spark, expression, "CAST"):
+        return
+    if expression.nodeName() == "Cast" and expression.foldable():
+        try:
+            expression.eval(None)
+        except (Py4JJavaError, PySparkException):
+            yield _ImpossibleCast(str(expression.child().sql()), str(expression.dataType().sql()))
+        return
+    for child in items(expression.children()):
+        yield from _failing_casts(spark, child)
 
 
 __all__ = ["RuleFindings", "check_rules"]

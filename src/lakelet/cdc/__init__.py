@@ -1,4 +1,4 @@
 """Change data capture: the visible table is a pure function of the set of events (CD-1).
 
-`algebra` says what the result is, in plain Python; the other modules compute it in Spark and keep it in Delta.
+Declared change flows and batches of events come in, Delta commits go out. `tests/cdc_algebra.py` says in plain Python what the result is.
 """

@@ -13,10 +13,10 @@ from pyspark.sql import types as T
 
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.mirror import mirror
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction
 from lakelet.storage.root import INTERNAL
 

@@ -15,7 +15,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import quoted
 from lakelet.cdc.literals import portable
 from lakelet.cdc.mirror import PART
-from lakelet.cdc.state import State
+from lakelet.cdc.state import ChangeState
 from lakelet.language.model import ChangeSpec, ColumnPath
 from lakelet.storage.delta import schemas
 
@@ -126,7 +126,7 @@ def stored_layout(shape: Layout, schema: T.StructType) -> Layout:
     return replace(shape, keys=tuple(spelt.get(key.lower(), key) for key in shape.keys), columns=T.StructType(fields))
 
 
-def events(spec: ChangeSpec, source: DataFrame, own: Layout, shape: Layout, state: State) -> DataFrame:
+def events(spec: ChangeSpec, source: DataFrame, own: Layout, shape: Layout, state: ChangeState) -> DataFrame:
     """The events in the types of the table, `shape`; a column that the flow does not have (it has those of `own`) is NULL in them.
 
     Beside the columns of `shape`: SEQ, DELETED and TRUNCATES (never NULL), SYSTEM of bitemporal tables, OUTSIDE (`where` is not met) where

@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.cdc.changes import AUTHORED, DELETED, END, RULE, SEQ, START, SYSTEM, Layout, col, same_values
-from lakelet.cdc.state import ALL_LEAVES, State
+from lakelet.cdc.state import ALL_LEAVES, ChangeState
 
 Leaf = tuple[str, ...]
 Pick = Callable[[Column], Column]
 """What events say of a leaf, NULL where they say nothing → what counts."""
 
 
-def visible_rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+def visible_rows(state: ChangeState, events: DataFrame, shape: Layout) -> DataFrame:
     """The visible rows of some keys from all their events (distinct per key and sequence); see `bitemporal` for bitemporal tables."""
     found = carry_forward(state, events, shape, [])
     if shape.history:
@@ -27,7 +27,7 @@ def visible_rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
     return last.select(*map(col, shape.columns.fieldNames()))
 
 
-def type2_versions(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
+def type2_versions(state: ChangeState, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
     """The type 2 history of each key from events that `carry_forward` gave, one for each sequence.
 
     `more`: columns that, with the keys, distinguish histories; the result has them too.
@@ -54,7 +54,7 @@ def type2_versions(state: State, events: DataFrame, shape: Layout, more: Sequenc
     return grouped.select(*columns, *more, START, F.col("__last")[END].alias(END))
 
 
-def _tracked(state: State, shape: Layout) -> list[Leaf]:
+def _tracked(state: ChangeState, shape: Layout) -> list[Leaf]:
     """Columns whose changes open a version: all selected ones but the keys, unless said otherwise."""
     names = [n for n in shape.columns.fieldNames() if n not in shape.keys]
     if state.tracked is None:
@@ -73,7 +73,7 @@ def _value(leaf: Leaf) -> Column:
 # ------------------------------------------------------------------------------------------------- leaves that say nothing
 
 
-def carry_forward(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
+def carry_forward(state: ChangeState, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
     """The events with every leaf that an upsert did not author taken from before it; a delete resets all of them.
 
     `more`: as of `type2_versions`.
@@ -88,7 +88,7 @@ def carry_forward(state: State, events: DataFrame, shape: Layout, more: Sequence
     return segments.withColumns(_leafwise(state, shape, lambda said: F.last(said, ignorenulls=True).over(since))).drop("__segment")
 
 
-def one_per_sequence(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+def one_per_sequence(state: ChangeState, events: DataFrame, shape: Layout) -> DataFrame:
     """One event per key and sequence, of two upserts the later one (`__fresh`); of a delete and an upsert, type 2 keeps the delete.
 
     Type 1 keeps both: the upsert makes the row, but no leaf from before the delete comes through. Where events leave something unsaid, two
@@ -105,13 +105,13 @@ def one_per_sequence(state: State, events: DataFrame, shape: Layout) -> DataFram
     return numbered.where(F.col("__n") == 1).drop("__n")
 
 
-def _options(state: State, shape: Layout, whole: Any) -> dict[str, Column]:
+def _options(state: ChangeState, shape: Layout, whole: Any) -> dict[str, Column]:
     """What the upserts of one key and sequence leave unsaid together, in the columns that say so of an event.
 
     Upserts of one rule leave unsaid what the rule does; beside one that authors every leaf, nothing is unsaid. What those of several
-    rules, or with names, author is named leaf by leaf (`State.named`).
+    rules, or with names, author is named leaf by leaf (`ChangeState.named`).
     """
-    upsert, number = ~F.col(DELETED), F.coalesce(F.col(RULE), F.lit(state.before)) if state.ruled else F.lit(ALL_LEAVES)
+    upsert, number = ~F.col(DELETED), F.coalesce(F.col(RULE), F.lit(ALL_LEAVES)) if state.ruled else F.lit(ALL_LEAVES)
     least, most = (pick(F.when(upsert, number)).over(whole) for pick in (F.min, F.max))
     if not state.named:
         return {RULE: least}
@@ -132,13 +132,13 @@ def _leaves(leaf: Leaf, kind: T.DataType) -> list[Leaf]:
     return [leaf]
 
 
-def _leafwise(state: State, shape: Layout, pick: Pick) -> dict[str, Column]:
+def _leafwise(state: ChangeState, shape: Layout, pick: Pick) -> dict[str, Column]:
     """The columns of the target in which events leave something unsaid, by name, each put together from its leaves."""
     found = {f.name: _picked(state, (f.name,), f.dataType, pick) for f in shape.columns.fields if f.name not in shape.keys}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _picked(state: State, leaf: Leaf, kind: T.DataType, pick: Pick) -> Column | None:
+def _picked(state: ChangeState, leaf: Leaf, kind: T.DataType, pick: Pick) -> Column | None:
     """A column with picked leaves; None where every leaf is taken as it comes."""
     if isinstance(kind, T.StructType):
         inner = [(f, _picked(state, (*leaf, f.name), f.dataType, pick)) for f in kind.fields]
@@ -155,7 +155,7 @@ def _picked(state: State, leaf: Leaf, kind: T.DataType, pick: Pick) -> Column | 
     return pick(said)["v"]
 
 
-def _authored(state: State, leaf: Leaf) -> Column | None:
+def _authored(state: ChangeState, leaf: Leaf) -> Column | None:
     """Whether an event says something about a leaf; None: each event does."""
     conditions = []
     if state.named:
@@ -164,7 +164,7 @@ def _authored(state: State, leaf: Leaf) -> Column | None:
         conditions.append(F.col(AUTHORED).isNull() | F.coalesce(listed, F.lit(False)))
     ignoring = state.ignoring(leaf)
     if ignoring:
-        number = F.coalesce(F.col(RULE), F.lit(state.before))
+        number = F.coalesce(F.col(RULE), F.lit(ALL_LEAVES))
         conditions.append(_value(leaf).isNotNull() | ~number.isin(ignoring))
     return _all(conditions) if conditions else None
 

@@ -8,7 +8,8 @@ the second one. Each step can be repeated.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -20,20 +21,20 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import foreign_rows, latest
+from lakelet.cdc.change_table import Retention
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
 from lakelet.cdc.computed import completed
 from lakelet.cdc.counts import complete, kept_by
-from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
-from lakelet.cdc.mirror import MIRRORED, PART, MirrorPosition, commit_text, position, without_hidden
-from lakelet.cdc.retention import Retention
-from lakelet.cdc.state import PROPERTY, State
+from lakelet.cdc.mirror import MIRRORED, PART, ROWS, MirrorPosition, commit_text, position, seen_from_above, without_hidden
+from lakelet.cdc.state import PROPERTY, ChangeState
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
+from lakelet.jvm import delta
 from lakelet.language.sql.values import ColumnDefinition
-from lakelet.storage.delta import declared, schemas
-from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta import schemas, table_spec
 from lakelet.storage.delta.locks import lock_of
-from lakelet.storage.delta.tables import TableLog
-from lakelet.storage.delta.transaction import Txn
+from lakelet.storage.delta.table_spec import Declared
+from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 
 ADOPTED = "lakelet.adopted"
@@ -52,7 +53,7 @@ _OURS = ("lakelet.", "delta.enableexpiredlogcleanup", "delta.columnmapping.", "d
 
 
 @dataclass(frozen=True)
-class _Foreign:
+class _ForeignChanges:
     """Foreign commits since the last one of Lakelet.
 
     base: the version of the target that is compared to find rows changed by hand; None for the internal table's.
@@ -68,7 +69,7 @@ class _Foreign:
 class TableState:
     """A change table as rows changed by hand need it: its state, its columns, how long tombstones count (None: for ever)."""
 
-    state: State
+    state: ChangeState
     shape: Layout
     retention: Retention | None
     computed: tuple[ColumnDefinition, ...] = ()
@@ -106,7 +107,7 @@ def adopt(session: SparkSession, target: AnyPath, table_state: TableState | None
 # ------------------------------------------------------------------------------------------------- what others committed
 
 
-def _look(public: FileTransaction, now: MirrorPosition, inner: AnyPath) -> _Foreign:
+def _look(public: FileTransaction, now: MirrorPosition, inner: AnyPath) -> _ForeignChanges:
     """Return what foreign commits did, from their log files."""
     log = TableLog(public.path)
     start, _ = _adopted_upto(inner, now)
@@ -126,7 +127,7 @@ def _look(public: FileTransaction, now: MirrorPosition, inner: AnyPath) -> _Fore
         by_hand |= any(a[kind].get("dataChange", True) for a in actions for kind in ("add", "remove") if kind in a)
     base = bases[now.newest]
     restored = base is not None and base > start
-    return _Foreign(base, by_hand, restored)
+    return _ForeignChanges(base, by_hand, restored)
 
 
 def _restored_to(public: FileTransaction, bases: Mapping[int, int | None], version: int) -> int | None:
@@ -179,7 +180,7 @@ def _check_files(public: FileTransaction, internal: FileTransaction) -> None:
             )
 
 
-def _carry_properties(public: FileTransaction, internal: FileTransaction, found: _Foreign) -> bool:
+def _carry_properties(public: FileTransaction, internal: FileTransaction, found: _ForeignChanges) -> bool:
     """Give the internal table the properties and the comment that were set on the target, so that they stay; those declared win with the
     next changes. What the target has from an earlier definition was not set by hand."""
     own, theirs, before = internal.properties, public.metadata().get("description"), Declared.recorded(public.properties) or Declared()
@@ -211,7 +212,7 @@ def _adopt(
     public: FileTransaction,
     internal: FileTransaction,
     now: MirrorPosition,
-    found: _Foreign,
+    found: _ForeignChanges,
     table_state: TableState,
 ) -> bool:
     """Commit rows changed by hand to the internal table; False if there are none. Raises CDC_ROW_BY_HAND."""
@@ -235,7 +236,7 @@ def _adopt(
     touched = foreign_rows.keys_of(changes, shape)
     shown = public.rows_at(now.newest).join(touched, list(shape.keys), "left_semi")
     same = foreign_rows.differences(shown, _visible(after), columns).isEmpty()
-    if PROPERTY in internal.properties and not state.deletes:
+    if not state.deletes:
         stored = internal.spec()
         buries = {PROPERTY: replace(state, deletes=True).to_json()}
         internal.describe(replace(stored, properties={**(stored.properties or {}), **buries}), replace=False)
@@ -294,12 +295,71 @@ def _description(public: FileTransaction, internal: FileTransaction) -> list[Any
     theirs, ours = public.metadata(), internal.metadata()
     without_hidden(ours, HIDDEN)
     before, now = Declared.recorded(theirs["configuration"]), Declared.recorded(ours["configuration"]) or Declared()
-    properties = declared.properties(theirs["configuration"], ours["configuration"], now)
-    comment = declared.comment(theirs.get("description"), before, now, ours.get("description"))
+    properties = table_spec.properties(theirs["configuration"], ours["configuration"], now)
+    comment = table_spec.comment(theirs.get("description"), before, now, ours.get("description"))
     same = properties == theirs["configuration"] and comment == theirs.get("description")
     if same and public.schema == T.StructType.fromJson(json.loads(ours["schemaString"])):
         return []
     return [public.action({"metaData": {**ours, "configuration": properties, **({"description": comment} if comment else {})}})]
+
+
+# --- files between the two logs of a change table, without writing them again -------------------------------------------------------------
+
+
+FileId = tuple[str, str | None]
+"""A data file in a version of a table: its path, and the deletion vector that it is read with."""
+
+
+class FileTransaction(Transaction):
+    """Delta's own classes do the work; this only calls them."""
+
+    def rows_at(self, version: int) -> DataFrame:
+        """The table's rows in another version."""
+        return self.spark.read.format("delta").option("versionAsOf", str(version)).load(str(self.path))
+
+    def file_ids(self, version: int) -> frozenset[FileId]:
+        """The files of another version."""
+        return frozenset(_id(json.loads(file.json())["add"]) for file in delta.files_at(self.spark, self._txn, version))
+
+    def metadata(self) -> dict[str, Any]:
+        """The table's description as its log spells it."""
+        found: dict[str, Any] = json.loads(self._txn.metadata().json())["metaData"]
+        return found
+
+    def protocol_with(self, other: FileTransaction) -> list[Any]:
+        """The action that lets this table hold files of the other one too; none if it can."""
+        both = delta.protocol_with(self.spark, self._txn, other._txn)
+        return [] if both is None else [both]
+
+    def action(self, action: Mapping[str, Any]) -> Any:
+        """An action, given as the log spells it."""
+        return self.action_of(json.dumps(action))
+
+
+def by_id(files: Sequence[Any]) -> dict[FileId, Any]:
+    """Files of the target."""
+    return {_id(json.loads(file.json())["add"]): file for file in files}
+
+
+def visible_by_id(files: Sequence[Any], hidden: Collection[str]) -> dict[FileId, tuple[Any, dict[str, Any]]]:
+    """The files of the internal table that the target shows, as they are called there, each with its action in the target's log."""
+    found = {}
+    for file in files:
+        body = json.loads(file.json())["add"]
+        if body["partitionValues"].get(PART) == ROWS:
+            seen_from_above(body, hidden)
+            found[_id(body)] = file, body
+    return found
+
+
+def removal(file: Any, *, data_change: bool) -> Any:
+    """The action that removes a file."""
+    return file.removeWithTimestamp(int(time.time() * 1000), data_change)
+
+
+def _id(body: Mapping[str, Any]) -> FileId:
+    vector = body.get("deletionVector")
+    return body["path"], vector and f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
 
 
 __all__ = ["TableState", "adopt"]

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc import event_windows, history
+from lakelet.cdc.change_table import Retention, dated
 from lakelet.cdc.changes import BURIED, DELETED, END, RULE, SEQ, START, Layout, col, same_values
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
-from lakelet.cdc.retention import Retention, dated
-from lakelet.cdc.state import AUTHORS_ALL, State
+from lakelet.cdc.state import AUTHORS_ALL, ChangeState
 
 _ROW, _COUNT, _WAS, _TEXT = "__row", "__count", "__was", "__text"
 _REMOVED, _NOW, _AT, _ACTS, _BY_HAND = "__removed", "__now", "__at", "__acts", "__by_hand"
@@ -94,7 +94,7 @@ def check(changes: DataFrame, shape: Layout) -> None:
         )
 
 
-def state(now: State, changes: DataFrame, before: Before, shape: Layout) -> DataFrame:
+def state(now: ChangeState, changes: DataFrame, before: Before, shape: Layout) -> DataFrame:
     """All rows of the internal table for the keys of some changes, after these."""
     if not now.events:
         return _latest(_by_key(changes, before, shape), before, shape)

@@ -15,7 +15,7 @@ from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.latest import ACTION, UPSERT
 from lakelet.cdc.mirror import PART, ROWS, mirror
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta import declared, required
+from lakelet.storage.delta import required, table_spec
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import TableSpec
 from lakelet.storage.delta.transaction import Transaction
@@ -56,7 +56,7 @@ def guarded(rows: DataFrame, made: TableSpec, flow: str) -> DataFrame:
 
     So nothing is committed, and no job of its own looks at the rows.
     """
-    paths = declared.paths(rows.schema, made.declared.not_null) if made.declared is not None else []
+    paths = table_spec.paths(rows.schema, made.declared.not_null) if made.declared is not None else []
     if not paths:
         return rows
     seen = F.col(PART) == ROWS
@@ -69,7 +69,7 @@ def guarded(rows: DataFrame, made: TableSpec, flow: str) -> DataFrame:
     return rows.withColumn(PART, F.when(broken.isNotNull(), F.raise_error(broken).cast("string")).otherwise(F.col(PART)))
 
 
-def _message(path: declared.Path, flow: str) -> str:
+def _message(path: table_spec.Path, flow: str) -> str:
     """The text of the error, from which `run_failure` reads its code."""
     return f"[{required.CODE}] the flow {flow} gives a row without {'.'.join(path)}, which is declared NOT NULL; nothing was written"
 
@@ -80,5 +80,5 @@ def check_stored(transaction: Transaction, wanted: TableSpec) -> None:
     if now is None:
         return
     new = set(now.not_null) - set(() if before is None else before.not_null)
-    paths = declared.paths(transaction.schema, sorted(new))
+    paths = table_spec.paths(transaction.schema, sorted(new))
     required.check_rows(lambda: transaction.rows().where(F.col(PART) == ROWS), paths)

@@ -44,7 +44,7 @@ def _on(target: DataFrame, condition: Any, alias: str) -> Column | None:
 
 
 def _about(condition: Any, keys: set[str], source: DataFrame) -> bool:
-    """Whether a condition names keys only, and gives the same answer now and when the rows are looked for."""
+    """Whether a condition names keys only, and gives the same answer now and when the rows are searched for."""
     if not condition.deterministic() or uses(source.sparkSession, condition, "CURRENT_LIKE", "PYTHON_UDF", "PLAN_EXPRESSION"):
         return False
     names = {str(attribute.name()).lower() for attribute in items(condition.references().toList())}

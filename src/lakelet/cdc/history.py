@@ -1,26 +1,29 @@
-"""Targets computed from the events of a key: type 2, and type 1 where nulls are ignored (CD-3, CD-7); see `algebra`.
+"""Targets computed from the events of a key: type 2, type 1 where nulls are ignored (CD-3, CD-7), and bitemporal tables.
 
-The part `state` holds every event once. The rows of the keys that a batch touches are computed again from all their events.
+The part `state` holds every event once. The rows of the keys that a batch touches are computed again from all their events. A bitemporal
+table has at each system time the type 2 history of the events known by then (docs/semantics/bitemporal.md, decision 0025). A batch changes
+no history before the earliest system sequence of its new events. So of each key the rows that stood just before that are taken as they
+are, and the histories from then on are computed again.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from lakelet.cdc import bitemporal
-from lakelet.cdc.changes import DELETED, RULE, SEQ, SYSTEM, TIMES, TRUNCATES, Layout, col, same_values
+from lakelet.cdc.changes import DELETED, END, RULE, SEQ, START, SYSTEM, SYSTEM_END, SYSTEM_START, TIMES, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY
-from lakelet.cdc.event_windows import one_per_sequence, visible_rows
+from lakelet.cdc.event_windows import carry_forward, one_per_sequence, type2_versions, visible_rows
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT, truncate_row
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
-from lakelet.cdc.state import State
+from lakelet.cdc.state import ChangeState
 
 
-def distinct(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+def distinct(state: ChangeState, events: DataFrame, shape: Layout) -> DataFrame:
     """One event per key and sequence (`one_per_sequence`); for bitemporal tables per key and both, whichever came first (BT-7)."""
     if shape.bitemporal:
         values = [n for n in shape.columns.fieldNames() if n not in shape.keys]
@@ -32,7 +35,7 @@ def distinct(state: State, events: DataFrame, shape: Layout) -> DataFrame:
 
 
 def actions(
-    state: State, batch: DataFrame, inner: DataFrame | None, shape: Layout, truncate: Any, *, marks: bool, everything: bool
+    state: ChangeState, batch: DataFrame, inner: DataFrame | None, shape: Layout, truncate: Any, *, marks: bool, everything: bool
 ) -> DataFrame:
     """What a batch does to the internal table: its columns and ACTION.
 
@@ -47,7 +50,7 @@ def actions(
     touched = new.select(*map(col, keys)).distinct()
     if inner is None:
         events = distinct(state, truncated(new, touched, truncate, shape), shape)
-        found = bitemporal.first_rows(state, events, shape) if shape.bitemporal else visible_rows(state, events, shape)
+        found = _first_bitemporal_rows(state, events, shape) if shape.bitemporal else visible_rows(state, events, shape)
         changed = _tagged(found, ROWS, UPSERT)
     else:
         known = inner.where(col(keys[0]).isNotNull()) if everything else inner.join(touched, keys, "left_semi")
@@ -63,7 +66,7 @@ def actions(
 
 
 def rewritten(
-    state: State,
+    state: ChangeState,
     batch: DataFrame,
     inner: DataFrame,
     shape: Layout,
@@ -102,12 +105,12 @@ def rewritten(
 
 
 def _computed(
-    state: State, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool
+    state: ChangeState, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool
 ) -> tuple[DataFrame, DataFrame, DataFrame | None]:
     """The rows of the touched keys: those that may change as they were and as they are now, and those that stay (None: there are none)."""
     if not shape.bitemporal:
         return before, visible_rows(state, events, shape), None
-    found = bitemporal.updated_rows(state, events, before, shape, everything=everything)
+    found = _updated_bitemporal_rows(state, events, before, shape, everything=everything)
     return found.before, found.now, found.unchanged
 
 
@@ -139,6 +142,89 @@ def _compared(before: DataFrame, now: DataFrame, shape: Layout) -> DataFrame:
     joined = packed[0].join(packed[1], identity, "full_outer")
     differs = F.col("__new").isNull() | F.col("__old").isNull() | ~same_values("__new").eqNullSafe(same_values("__old"))
     return joined.withColumn("__differs", differs)
+
+
+# --- bitemporal tables --------------------------------------------------------------------------------------------------------------------
+
+
+_SINCE = "__since"  # the earliest system sequence from which on the history of a key may change
+_AS_OF = "__as_of"  # struct (number, now, next): a system time of the key from _SINCE on, and the next one; number 0 is the time before
+_NUMBER, _NOW, _NEXT = "number", "now", "next"
+
+
+@dataclass(frozen=True)
+class _BitemporalRows:
+    """The rows of some keys after a batch.
+
+    now: computed rows whose system period reaches `_SINCE` or later. before: the stored rows that they replace.
+    unchanged: stored rows whose system period ended before `_SINCE`.
+    """
+
+    now: DataFrame
+    before: DataFrame
+    unchanged: DataFrame
+
+
+def _first_bitemporal_rows(state: ChangeState, events: DataFrame, shape: Layout) -> DataFrame:
+    """The rows of keys that have none yet, from all their events (distinct per key and both sequences)."""
+    since = _since(events, shape)
+    return _joined_in_time(_histories(state, events, since, shape), shape)
+
+
+def _updated_bitemporal_rows(
+    state: ChangeState, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool
+) -> _BitemporalRows:
+    """The rows of keys that have some.
+
+    Args:
+        events: all events of the keys, distinct per key and both sequences; `__fresh` says which are new.
+        before: the rows of the keys.
+        everything: all is computed again, whatever is new.
+    """
+    events, before = events.localCheckpoint(), before.localCheckpoint()  # both are needed several times
+    since = _since(events if everything else events.where("__fresh"), shape)
+    columns = [col(name) for name in shape.visible.fieldNames()]
+    dated = before.join(since, list(shape.keys), "left")
+    stands = F.col(_SINCE).isNotNull() & (F.col(SYSTEM_END).isNull() | (F.col(SYSTEM_END) >= F.col(_SINCE)))
+    standing = dated.where(stands)
+    as_of = F.struct(F.lit(0).alias(_NUMBER), F.col(SYSTEM_START).alias(_NOW), F.col(_SINCE).alias(_NEXT))
+    until_then = standing.where(F.col(SYSTEM_START) < F.col(_SINCE)).withColumn(_AS_OF, as_of).drop(SYSTEM_START, SYSTEM_END, _SINCE)
+    histories = _histories(state, events, since, shape).unionByName(until_then)
+    return _BitemporalRows(_joined_in_time(histories, shape), standing.select(*columns), dated.where(~stands).select(*columns))
+
+
+def _since(events: DataFrame, shape: Layout) -> DataFrame:
+    return events.groupBy(*map(col, shape.keys)).agg(F.min(SYSTEM).alias(_SINCE))
+
+
+def _histories(state: ChangeState, events: DataFrame, since: DataFrame, shape: Layout) -> DataFrame:
+    """Return the type 2 history of each key as of each system time from `since` on (BT-3)."""
+    keys = list(shape.keys)
+    in_time = Window.partitionBy(*map(col, keys)).orderBy(_NOW)
+    times = events.select(*map(col, keys), F.col(SYSTEM).alias(_NOW)).distinct()
+    as_of = F.struct(F.row_number().over(in_time).alias(_NUMBER), F.col(_NOW), F.lead(_NOW).over(in_time).alias(_NEXT))
+    as_of_times = times.join(since, keys).where(F.col(_NOW) >= F.col(_SINCE)).select(*map(col, keys), as_of.alias(_AS_OF))
+    known = events.drop("__fresh").join(as_of_times, keys).where(F.col(SYSTEM) <= F.col(_AS_OF)[_NOW])
+    known_values = carry_forward(state, known, shape, [_AS_OF])
+    newest = Window.partitionBy(*map(col, keys), _AS_OF, SEQ).orderBy(F.col(SYSTEM).desc())  # BT-6
+    counted = known_values.withColumn("__n", F.row_number().over(newest)).where(F.col("__n") == 1).drop("__n")
+    return type2_versions(state, counted, shape, [_AS_OF])
+
+
+def _joined_in_time(histories: DataFrame, shape: Layout) -> DataFrame:
+    """Merge the rows of versions that are equal at consecutive system times into one row each (BT-4)."""
+    keys = [col(key) for key in shape.keys]
+    rest = [name for name in shape.columns.fieldNames() if name not in shape.keys]
+    values = F.struct(*map(col, rest), F.col(END))
+    same = [*keys, F.col(START), F.col("__text")]
+    number = F.col(_AS_OF)[_NUMBER]
+    compared = histories.withColumn("__text", same_values(values))
+    runs = compared.withColumn("__run", number - F.row_number().over(Window.partitionBy(*same).orderBy(_AS_OF)))
+    grouped = runs.groupBy(*same, "__run").agg(
+        F.first(values).alias("__values"), F.min(_AS_OF)[_NOW].alias(SYSTEM_START), F.max(_AS_OF)[_NEXT].alias(SYSTEM_END)
+    )
+    columns = [col(n) if n in shape.keys else F.col("__values")[n].alias(n) for n in shape.columns.fieldNames()]
+    return grouped.select(*columns, START, F.col("__values")[END].alias(END), SYSTEM_START, SYSTEM_END)
 
 
 __all__ = ["actions", "distinct", "rewritten", "truncated"]

@@ -12,7 +12,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.changes import Layout
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import LOG
+from lakelet.files.delta_rs import open_table
 from lakelet.language.model import ChangeSpec
 from lakelet.storage.delta.table_spec import EPOCH
 from lakelet.storage.root import INTERNAL, Storage
@@ -27,7 +28,7 @@ def made_with(storage: Storage, key: str) -> str | None:
     if known is None:
         return None
     inner = storage.at(known.path) / INTERNAL
-    if not (inner / "_delta_log").is_dir():
+    if not (inner / LOG).is_dir():
         return None
     try:
         properties = open_table(inner).metadata().configuration
@@ -37,19 +38,15 @@ def made_with(storage: Storage, key: str) -> str | None:
 
 
 def check(spec: ChangeSpec, shape: Layout, stored: str | None) -> None:
-    """Raise CDC_STATE_CHANGED if the flow would need another state than the one that is stored; None for none."""
+    """Raise CDC_STATE_CHANGED if the flow would need another state than the stored one; None for none."""
     if stored is not None:
         # The versions of snapshots that a function gives are not known before it is called with the last one.
         same_state(stored, shape.made_with, parts=2 if callable(spec.snapshots) else None)
 
 
 def same_state(stored: str | None, now: list[Any], *, parts: int | None = None) -> None:
-    """Raise CDC_STATE_CHANGED unless a table was made with `now`, or with its first `parts` (CO-6).
-
-    The keys are a set: tables of earlier versions have them in the order in which their flow named them.
-    """
-    keys, *rest = json.loads(stored or "[[]]")
-    if [sorted(keys), *rest][:parts] != now[:parts]:
+    """Raise CDC_STATE_CHANGED unless a table was made with `now`, or with its first `parts` (CO-6)."""
+    if json.loads(stored or "[]")[:parts] != now[:parts]:
         raise LakeletError(
             "CDC_STATE_CHANGED",
             f"the table was made with [keys, SCD type, type of the sequence] {stored}, the flow now has {json.dumps(now)}",

@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.base.names import quoted
+from lakelet.cdc.change_table import Retention, dated
 from lakelet.cdc.changes import BURIED, DELETED, SEQ, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE
 from lakelet.cdc.literals import literal, portable
 from lakelet.cdc.mirror import PART, ROWS, STATE
-from lakelet.cdc.retention import Retention, dated
 
 ACTION = "__lakelet_action"
 _FRESH = "__lakelet_fresh"
@@ -26,7 +26,7 @@ UPSERT, DELETE = "upsert", "delete"
 def folded(events: DataFrame, shape: Layout) -> DataFrame:
     """Of the events of a key the one that counts: the highest sequence; of a delete and an upsert with the same one, the upsert.
 
-    Same columns as before. Truncates and events without sequence stay beside them, so that a look at the result tells of both.
+    Same columns as before. Truncates and events without sequence stay beside them, so that the result shows both.
     """
     rest = [col(f.name) for f in shape.columns.fields if f.name not in shape.keys]
     latest = F.max_by(F.struct(*rest, SEQ, DELETED), F.struct(F.col(SEQ), (~F.col(DELETED)).alias("live")))

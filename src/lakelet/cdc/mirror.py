@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,11 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import complete
+from lakelet.files.delta_log import TableLog
+from lakelet.files.delta_rs import open_table
 from lakelet.files.durable import create_atomically, writing
 from lakelet.files.paths import AnyPath
-from lakelet.files.remote import delta_options
-from lakelet.storage.delta.declared import Declared, required
-from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.delta.table_spec import Declared, required
 from lakelet.storage.root import INTERNAL
 
 PART, ROWS, STATE = "__lakelet_part", "rows", "state"
@@ -51,7 +52,7 @@ def position(target: AnyPath, upto: int | None = None) -> MirrorPosition:
     log = TableLog(target)
     newest = log.version() if upto is None else upto
     for version in range(newest, -1, -1):
-        shown = _shown(target, version)
+        shown = _shown(log, version)
         if shown is not None:
             return MirrorPosition(shown, version, newest)
         if log.commit(version) is None:  # cleaned up by Delta after a checkpoint, which keeps the txn
@@ -59,41 +60,27 @@ def position(target: AnyPath, upto: int | None = None) -> MirrorPosition:
     return MirrorPosition(-1, -1, newest)
 
 
-def _shown(target: AnyPath, version: int) -> int | None:
+def _shown(log: TableLog, version: int) -> int | None:
     """Return the internal version that a commit of the target's log mirrors; None for a foreign commit or a removed one."""
-    found = _actions(target, version, "txn", "commitInfo")
-    for action in found:
-        if action.get("txn", {}).get("appId") == MIRRORED:
-            return int(action["txn"]["version"])
-    # Older commits without the txn have the number of the commit they mirror, and its id.
-    id = next((action["commitInfo"].get("txnId") for action in found if "commitInfo" in action), None)
-    inner = _actions(target / INTERNAL, version, "commitInfo") if id else []
-    return version if any(action["commitInfo"].get("txnId") == id for action in inner) else None
+    with suppress(FileNotFoundError):
+        for action in log.actions(version, "txn"):
+            if action["txn"]["appId"] == MIRRORED:
+                return int(action["txn"]["version"])
+    return None
 
 
 def _marked(target: AnyPath, version: int) -> int:
     """Return the internal version that the newest checkpoint of the target names."""
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        found = DeltaTable(str(target), storage_options=delta_options(target)).transaction_version(MIRRORED)
+        found = open_table(target).transaction_version(MIRRORED)
     except DeltaError:
         found = None
     if found is None:
         what = f"version {version} of {target} was removed, and no later one says which internal version it shows"
         raise LakeletError("CDC_LOG_GAP", what, todo="Put the file of the log back, or do a full refresh of the table.")
     return int(found)
-
-
-def _actions(table: AnyPath, version: int, *kinds: str) -> list[dict[str, Any]]:
-    """Return the actions of these kinds in one commit; none if its log file was removed."""
-    try:
-        text = (table / "_delta_log" / f"{version:020d}.json").read_text()
-    except FileNotFoundError:
-        return []
-    starts = tuple(f'{{"{kind}"' for kind in kinds)
-    return [json.loads(line) for line in text.splitlines() if line.startswith(starts)]
 
 
 def mirror(target: AnyPath, hidden: Collection[str]) -> int | None:
@@ -106,7 +93,7 @@ def mirror(target: AnyPath, hidden: Collection[str]) -> int | None:
     None: others committed to the target's log, which is left as it is (see `foreign_commits`). Repeating it, also after a crash, changes
     nothing. Raises CDC_LOG_GAP when a missing version was removed.
     """
-    inner, outer = target / INTERNAL, target / "_delta_log"
+    inner, outer = target / INTERNAL, TableLog(target)
     now, newest = position(target), TableLog(inner).version()
     if now.foreign:
         return None
@@ -115,7 +102,7 @@ def mirror(target: AnyPath, hidden: Collection[str]) -> int | None:
         text = "".join(_translated(commit_text(inner, version), frozenset(hidden))) + json.dumps(mirrored_txn(version)) + "\n"
         public += 1
         with writing(target):
-            created = create_atomically(outer / f"{public:020d}.json", text)
+            created = create_atomically(outer.file(public), text)
         if not created:
             return mirror(target, hidden)  # another flow or a foreign writer committed this version
         reached("changes.mirrored")
@@ -129,11 +116,11 @@ def mirrored_txn(version: int) -> dict[str, Any]:
 
 def commit_text(inner: AnyPath, version: int) -> str:
     """One commit of the internal log. Raises CDC_LOG_GAP."""
-    try:
-        return (inner / "_delta_log" / f"{version:020d}.json").read_text()
-    except FileNotFoundError:
+    text = TableLog(inner).text(version)
+    if text is None:
         what = f"version {version} of {inner} was removed before the log of its table had it"
-        raise LakeletError("CDC_LOG_GAP", what, todo="Put the file of the log back, or do a full refresh of the table.") from None
+        raise LakeletError("CDC_LOG_GAP", what, todo="Put the file of the log back, or do a full refresh of the table.")
+    return text
 
 
 def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lakelet.base.errors import unknown_format
 from lakelet.language.model import ChangeSpec, ColumnPath, NullUpdates
 
 PROPERTY = "lakelet.changes.state"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,14 @@ ALL_LEAVES = 0
 
 
 @dataclass(frozen=True)
-class State:
+class ChangeState:
     """What is stored beside the visible rows.
 
     events: every event is stored, rather than the latest of each key. named: some events name the leaves that they set;
         those do that were made of events of several rules.
     deletes, truncates: there may be tombstones, and the mark of a truncate.
     tracked: for type 2, whose changes open a version; None for all columns.
-    rules: those that stored events came with; an event has the number of its rule. before: the number for events that have none.
+    rules: those that stored events came with; an event has the number of its rule, `ALL_LEAVES` where it has none.
     """
 
     events: bool
@@ -59,10 +60,9 @@ class State:
     truncates: bool = False
     tracked: tuple[str, tuple[str, ...]] | None = None
     rules: tuple[NullRule, ...] = (AUTHORS_ALL,)
-    before: int = 0
 
     @classmethod
-    def of(cls, specs: Iterable[ChangeSpec]) -> State:
+    def of(cls, specs: Iterable[ChangeSpec]) -> ChangeState:
         """What the flows of one target need."""
         given = tuple(specs)
         rules = dict.fromkeys([AUTHORS_ALL, *map(NullRule.of, given)])
@@ -75,18 +75,7 @@ class State:
             rules=tuple(rules),
         )
 
-    @classmethod
-    def before_it_was_kept(cls, flows: Sequence[ChangeSpec], *, events: bool, named: bool) -> State:
-        """The state of a table made before states were described.
-
-        Its events are taken to have come with the nulls ignored that a flow of the target ignores now, the first one if they differ.
-        """
-        ruled = (NullRule.of(spec) for spec in flows if events and spec.ignore_null_updates is not NullUpdates.NONE)
-        rules = tuple(dict.fromkeys([AUTHORS_ALL, next(ruled, AUTHORS_ALL)]))
-        truncates = flows[0].scd_type == 1
-        return cls(events, named, True, truncates, _tracked(flows[0]), rules, len(rules) - 1)
-
-    def joined(self, wanted: State) -> State:
+    def joined(self, wanted: ChangeState) -> ChangeState:
         """This state as it goes on with flows that need `wanted`: what it has stays, only the tracked columns are replaced."""
         rules = tuple(dict.fromkeys([*self.rules, *wanted.rules]))
         return replace(
@@ -118,14 +107,14 @@ class State:
         return json.dumps({"format": _FORMAT, **vars(self), "rules": rules})
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> State | None:
-        """The state of a table; None for a table made before it was kept."""
-        if PROPERTY not in properties:
-            return None
-        found: dict[str, Any] = json.loads(properties[PROPERTY])
+    def from_properties(cls, properties: Mapping[str, str]) -> ChangeState:
+        """The state of a table. Raises FORMAT_UNKNOWN, also for a table that does not describe its state."""
+        found: dict[str, Any] = json.loads(properties.get(PROPERTY, "{}"))
+        format = found.pop("format", None)
+        if format != _FORMAT:
+            raise unknown_format("the state of the change table", format, _FORMAT, anew="do a full refresh of the table.")
         rules = tuple(NullRule(NullUpdates(nulls), tuple(map(tuple, columns))) for nulls, *columns in found.pop("rules"))
         tracked = found.pop("tracked")
-        found.pop("format")
         return cls(**found, rules=rules, tracked=None if tracked is None else (tracked[0], tuple(tracked[1])))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,12 +13,11 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
 from lakelet.cdc import changes, foreign_commits, guarding, hint, history, identity, latest
 from lakelet.cdc import state as states
-from lakelet.cdc.change_table import ChangeTable
+from lakelet.cdc.change_table import ChangeTable, Retention
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
 from lakelet.cdc.computed import completed, given
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
@@ -27,8 +25,8 @@ from lakelet.cdc.identity import MADE_WITH
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE, mirror, position
-from lakelet.cdc.retention import Retention
-from lakelet.cdc.state import State
+from lakelet.cdc.state import ChangeState
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.jvm.delta import write_checkpoint
 from lakelet.jvm.streams import metrics_of
@@ -39,13 +37,12 @@ from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 
 _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
-_FEW = 2_000  # events that are looked at in one task, as the rows of a table of their size
+_FEW = 2_000  # events that are read in one task, as the rows of a table of their size
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files again
 _VECTORS = "delta.enableDeletionVectors"
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -62,7 +59,7 @@ class _Batch:
     computed: columns that rows get when they are written; `shape` does not have them.
     """
 
-    state: State
+    state: ChangeState
     shape: Layout
     events: DataFrame
     seen: BatchSummary
@@ -88,7 +85,7 @@ class _Batch:
         return latest.last_truncate(stored, self.shape, self.seen.truncate) if self.state.truncates else (None, False)
 
 
-def internal_spec(shape: Layout, wanted: TableSpec, state: State) -> TableSpec:
+def internal_spec(shape: Layout, wanted: TableSpec, state: ChangeState) -> TableSpec:
     """The internal table of a target that is wanted like `wanted`."""
     authored = [T.StructField(AUTHORED, T.ArrayType(T.StringType()))] if state.named else []
     rule = [T.StructField(RULE, T.IntegerType())] if state.ruled else []
@@ -122,30 +119,19 @@ def reconcile(session: SparkSession, table: ChangeTable, shape: Layout) -> None:
     while mirror(table.path, HIDDEN) is None:  # once more if others commit in the meantime
         transaction = Transaction(session, table.internal)
         wanted = column_mapping.kept(transaction, table.wanted)
-        made = internal_spec(shape, wanted, State.of(table.flows))
+        made = internal_spec(shape, wanted, ChangeState.of(table.flows))
         if transaction.outdated(made):
             foreign_commits.adopt(session, table.path, None)
             continue
         identity.same_state(transaction.properties.get(MADE_WITH), shape.made_with)
-        state, _ = _stored_state(transaction, table.flows, shape)
-        if state.ruled and RULE not in transaction.schema.fieldNames():
-            _number_events(transaction, internal_spec(shape, wanted, state))
+        state = ChangeState.from_properties(transaction.properties)
         foreign_commits.adopt(session, table.path, foreign_commits.TableState(state, shape, table.retention(state), table.computed))
-
-
-def _number_events(transaction: Transaction, made: TableSpec) -> None:
-    """Give a table made before events were numbered the column for it, as in `made`: events from foreign commits have a number."""
-    stored = transaction.spec()
-    columns = T.StructType([*stored.schema.fields, made.schema[RULE]])
-    properties = {**(stored.properties or {}), states.PROPERTY: (made.properties or {})[states.PROPERTY]}
-    transaction.describe(replace(stored, schema=columns, properties=properties), replace=False)
-    transaction.commit([], user_metadata={})
 
 
 def create_if_absent(session: SparkSession, table: ChangeTable, shape: Layout) -> None:
     """Make the empty table of a flow that has seen no event."""
     wanted = column_mapping.kept(Transaction(session, table.internal), table.wanted)
-    spec = internal_spec(shape, wanted, State.of(table.flows))
+    spec = internal_spec(shape, wanted, ChangeState.of(table.flows))
     if position(table.path).foreign and TableLog(table.internal).version() >= 0 and Transaction(session, table.internal).outdated(spec):
         foreign_commits.adopt(session, table.path, None)
     tables.create_if_absent(session, table.internal, spec, user_metadata={})
@@ -155,12 +141,12 @@ def create_if_absent(session: SparkSession, table: ChangeTable, shape: Layout) -
 def apply(
     spec: ChangeSpec, table: ChangeTable, batch: DataFrame, shape: Layout, *, txn: Txn, measure: tables.Measure, replayed: bool
 ) -> BatchMetrics | None:
-    """Apply one micro-batch; None if it had been applied before (only looked up when `replayed`).
+    """Apply one micro-batch; None if it had been applied before (only checked when `replayed`).
 
     Args:
         batch: the source's rows as `judged` gives them.
         shape: of the flow's columns.
-        measure: called when the rows have been looked at and before anything is written: what to keep in the commit. May raise.
+        measure: called when the rows have been read and before anything is written: what to keep in the commit. May raise.
 
     Returns what `measure` found, with what the batch did to the rows of the table.
     Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY, CDC_STATE_CHANGED, schemas.Incompatible; then the target is as before.
@@ -218,10 +204,10 @@ class _Plan:
     """What the internal table becomes with a batch.
 
     shape, made: of the table with the columns that it has and gets. fresh: it has no rows, or rows from before a reset.
-    unconverted: it has rows of latest events, and the state is to hold all events. recomputed: rows of all keys depend on what changed.
+    unconverted: it has rows of latest events, and the new state keeps all events. recomputed: rows of all keys depend on what changed.
     """
 
-    state: State
+    state: ChangeState
     shape: Layout
     made: TableSpec
     fresh: bool
@@ -232,39 +218,17 @@ class _Plan:
 def _planned(transaction: Transaction, table: ChangeTable, shape: Layout) -> _Plan:
     """The plan for a batch of one of the target's flows. Raises CDC_STATE_CHANGED, schemas.Incompatible."""
     flows, wanted = table.flows, column_mapping.kept(transaction, table.wanted)
-    needed = State.of(flows)
+    needed = ChangeState.of(flows)
     made = internal_spec(shape, wanted, needed)
     if transaction.read_version < 0 or transaction.outdated(made):
         return _Plan(needed, stored_layout(shape, given(made.schema, table.computed)), made, fresh=True)
     identity.same_state(transaction.properties.get(MADE_WITH), shape.made_with)
-    before, latest_ones = _stored_state(transaction, flows, shape)
+    before = ChangeState.from_properties(transaction.properties)
     state = before.joined(needed)
     made = _grown(transaction, internal_spec(shape, wanted, state))
-    unconverted = latest_ones and state.events
+    unconverted = state.events and not before.events
     columns = stored_layout(shape, given(made.schema, table.computed))
     return _Plan(state, columns, made, False, unconverted, shape.history and before.tracked != state.tracked)
-
-
-def _stored_state(transaction: Transaction, flows: Sequence[ChangeSpec], shape: Layout) -> tuple[State, bool]:
-    """The state of a table and whether it has rows of latest events; of a table made before states were described, by its rows."""
-    found = State.from_properties(transaction.properties)
-    if found is not None:
-        return found, not found.events
-    named = AUTHORED in transaction.schema.fieldNames()
-    if shape.history:
-        return State.before_it_was_kept(flows, events=True, named=named), False
-    in_state, rows = F.col(PART) == STATE, F.col(PART) == ROWS
-    looked = transaction.rows().agg(F.bool_or(rows & F.col(SEQ).isNotNull()), F.bool_or(in_state & ~F.col(DELETED))).first()
-    assert looked is not None
-    latest_ones, all_events = map(bool, looked)
-    state = State.before_it_was_kept(flows, events=all_events, named=named)
-    if all_events and not named and not state.ruled:
-        raise LakeletError(
-            "CDC_STATE_CHANGED",
-            "an earlier version of Lakelet stored its events for ignore_null_updates without noting the columns, and no flow has that now",
-            todo="Give the flow its ignore_null_updates back for one update, or do a full refresh of the table.",
-        )
-    return state, latest_ones
 
 
 def _write(session: SparkSession, inner: AnyPath, now: _Batch, plan: _Plan, promised: Column | None) -> RowChanges:

@@ -15,6 +15,7 @@ from lakelet.cli.spark_start import ready_for_spark
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.paths import AnyPath
 from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
+from lakelet.scaffold.projects import rules_loader
 from lakelet.scaffold.tables import LAYERS, Language
 
 if TYPE_CHECKING:
@@ -130,7 +131,5 @@ def _folder_of_layer(config: PipelineConfig, asked: NewName) -> PurePosixPath:
 
 def _loader_of_rule_files(root: Path) -> list[NewFile]:
     """Return the loader of rule files, if the project has none."""
-    from lakelet.config import rule_files
-
-    loader = NewFile.of("expectations/__init__.py", Path(rule_files.__file__).read_text(encoding="utf-8"))
+    loader = rules_loader()
     return [] if (root / loader.path).exists() else [loader]

@@ -24,6 +24,7 @@ from lakelet.cli.storage import storage_root
 if TYPE_CHECKING:
     from lakelet.pipeline import Pipeline
 
+
 SHOWN_ROWS = 20
 _OF_UPDATES = ("select", "full_refresh", "full_refresh_all", "reset_checkpoint", "refresh_failed", "replace_where", "take_over", "moved")
 """Options that only mean something to an update."""
@@ -101,7 +102,7 @@ def judge(
     as_json: o.AsJson = False,
 ) -> None:
     """Judge the stored rows of a table: how many break the rule, and which. Exit code 1 if any does."""
-    from lakelet.quality.files import folder_above
+    from lakelet.config.rule_files import folder_above
     from lakelet.rules.trial import try_rule
 
     root = storage_root(storage)
@@ -129,7 +130,7 @@ def suggest(
     as_json: o.AsJson = False,
 ) -> None:
     """Suggest rules that all or nearly all stored rows of a table meet, as YAML; nothing is written."""
-    from lakelet.quality.files import folder_above
+    from lakelet.config.rule_files import folder_above
     from lakelet.rules import suggestions
 
     root = storage_root(storage)
@@ -165,8 +166,8 @@ def convert(
 
 def _pipeline(asked: o.CommonOptions) -> tuple[Pipeline, Path]:
     """The pipeline and its folder of rule files."""
+    from lakelet.config.rule_files import FOLDER
     from lakelet.pipeline import Pipeline
-    from lakelet.quality.files import FOLDER
 
     ready_for_spark()
     config = configured(asked)

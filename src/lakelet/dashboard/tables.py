@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.redaction import redacted
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_rs import has_variants, open_table, query, row_count, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import json_rows
-from lakelet.storage.delta.type_names import spark_type_text
-from lakelet.storage.delta_rs import query
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 VERSIONS = 30
@@ -88,15 +86,14 @@ class StoredTables:
         return before[2]
 
     def _read_facts(self, name: str, table: Any, beside: Any) -> TableFacts:
-        fields = json.loads(table.schema().to_json())["fields"]
-        columns = tuple((f["name"], spark_type_text(f["type"])) for f in fields)
+        columns = tuple((f["name"], spark_type_text(f["type"])) for f in schema_fields(table))
         files = table.get_add_actions(flatten=True)
         sizes = files.column("size_bytes").to_pylist()
         held, quarantine = None, None
         if beside is not None and REASONS in [f.name for f in beside.schema().fields]:
             held = _held_count(beside)
             quarantine = self._sample_rows(beside, f'ORDER BY "{RELEASED}" IS NULL DESC, "{WHEN}" DESC')
-        facts = _row_count(table), table.version(), sum(sizes), len(sizes), columns, _table_versions(table), self._sample_rows(table, "")
+        facts = row_count(table), table.version(), sum(sizes), len(sizes), columns, _table_versions(table), self._sample_rows(table, "")
         return TableFacts(name, *facts, quarantine, held)
 
     def _sample_rows(self, table: Any, order: str) -> Sample:
@@ -105,7 +102,7 @@ class StoredTables:
 
         if not self._rows:
             return Sample(note="The report was written without sample rows.")
-        if '"variant"' in table.schema().to_json():
+        if has_variants(table):
             return Sample(note="VARIANT columns need Spark: lakelet show reads them.")
         try:
             batches = list(query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
@@ -128,13 +125,6 @@ def _stored_table(storage: Storage, stored: StoredDataset | None) -> Any:
         return open_table(storage.at(stored.path))
     except (DeltaError, OSError):
         return None
-
-
-def _row_count(table: Any) -> int | None:
-    """Rows by the statistics of the table's log; None where they are missing or do not know of deletions."""
-    files = table.get_add_actions(flatten=True)
-    counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
-    return None if None in counts or "deletionVectors" in (table.protocol().reader_features or ()) else sum(counts)
 
 
 def _held_count(table: Any) -> int | None:

@@ -17,9 +17,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_rs import query_rows, sql_literal
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta_rs import query_rows, sql_literal
 from lakelet.storage.eventlog.reading import ROW_COLUMNS, coded, open_log, row_of
 from lakelet.storage.eventlog.summaries import History, UpdateRun
 from lakelet.storage.root import Storage

@@ -8,54 +8,44 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
-from lakelet.base.errors import LakeletError
-from lakelet.base.errors import nearest_names
-from lakelet.base.names import quoted
-from lakelet.base.names import split_name
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import quoted, split_name
 from lakelet.base.text import listed
 from lakelet.cdc.identity import made_with
-from lakelet.deploy.differences import Comparison
-from lakelet.deploy.differences import DatasetDifference
-from lakelet.deploy.differences import Row
-from lakelet.deploy.differences import RowComparison
-from lakelet.deploy.differences import RowsByKey
-from lakelet.deploy.differences import Sides
-from lakelet.deploy.differences import comparable
-from lakelet.deploy.differences import differences
-from lakelet.deploy.differences import local_text
-from lakelet.deploy.differences import order_of
-from lakelet.deploy.differences import selected
-from lakelet.deploy.differences import type_text
-from lakelet.deploy.differences import workspace_text
-from lakelet.deploy.watching import events
-from lakelet.deploy.watching import json_of
-from lakelet.deploy.watching import update_of
-from lakelet.deploy.watching import updates
+from lakelet.deploy.differences import (
+    Comparison,
+    DatasetDifference,
+    Row,
+    RowComparison,
+    RowsByKey,
+    Sides,
+    comparable,
+    differences,
+    local_text,
+    order_of,
+    selected,
+    type_text,
+    workspace_text,
+)
+from lakelet.deploy.watching import events, json_of, update_of, updates
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import TableInfo
-from lakelet.inspection.inspector import list_tables
-from lakelet.inspection.inspector import read_rows
+from lakelet.inspection.inspector import TableInfo, list_tables, read_rows
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.reading import read_events
 from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import summed
-from typing import Any
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from databricks.sdk.service.sql import StatementResponse
+
     from lakelet.deploy.connection import Client
-    from lakelet.deploy.targets import RemotePipeline
-    from lakelet.deploy.targets import Target
+    from lakelet.deploy.targets import RemotePipeline, Target
 
 
 SHOWN_KEYS = 20

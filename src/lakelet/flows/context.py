@@ -22,6 +22,7 @@ from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
 from lakelet.config import delta_properties
 from lakelet.config.properties import TOMBSTONES, look_up
+from lakelet.files.delta_log import streams_from_log
 from lakelet.files.paths import AnyPath
 from lakelet.flows.environment import Environment
 from lakelet.jvm.sessions import plain_reader
@@ -32,10 +33,9 @@ from lakelet.spark.names.from_json import Growth, JsonSchemas
 from lakelet.spark.names.second_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
-from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.quarantine import check_columns
-from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, IdentityColumn, TableSpec
-from lakelet.storage.delta.tables import known_content, streams_from_log
+from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, Declared, IdentityColumn, TableSpec
+from lakelet.storage.delta.tables import known_content
 from lakelet.storage.root import StoredDataset
 
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"

@@ -23,6 +23,7 @@ from lakelet.analysis.analyzer import Analyzer
 from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader.rounds import QueryRounds
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.checkpoints import has_run
 from lakelet.jvm.streams import end_listening, release
@@ -30,8 +31,7 @@ from lakelet.language.model import Dataset, Kind
 from lakelet.plan.kinds import APPEND
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.session_clones import UpdateSession
-from lakelet.storage.delta.live_files import LiveFiles
-from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.root import Storage, StoredDataset, new_table_path
 

@@ -32,7 +32,7 @@ from lakelet.plan.kinds import APPEND, CHANGE, CHANGE_STREAM_ONCE, COMPLETE, REP
 from lakelet.spark.expectations.measure import counts, judged
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
-from lakelet.storage.delta.divided import HELD
+from lakelet.storage.delta.divided import LEAVING
 from lakelet.storage.delta.quarantine import Quarantine
 from lakelet.storage.delta.replaced_rows import replace_rows
 from lakelet.storage.delta.transaction import Txn
@@ -117,7 +117,7 @@ class _Batch:
 def _append(batches: MicroBatches, batch: _Batch) -> BatchMetrics | None:
     """Append rows, or replace the table by the whole result of a query that aggregates."""
     task, rows = batches.task, batch.rows
-    spec = task.table_spec(rows.drop(HELD).schema)
+    spec = task.table_spec(rows.drop(LEAVING).schema)
     written = tables.append(
         rows.sparkSession,
         task.path(),

@@ -44,7 +44,7 @@ def decide_part(task: FlowTask) -> Decision:
     exists = log.version() >= 0 and stored.version is not None
     found = view_state(task, stored.input_versions)
     decision = view_decision(stored.fingerprint if exists else None, stored.input_versions, found)
-    if decision.strategy is Strategy.SKIP and stored.version is not None and log.settled(stored.version) != stored.version:
+    if decision.strategy is Strategy.SKIP and stored.version is not None and log.content_version(stored.version) != stored.version:
         return Decision(Strategy.REPLACE, "its table changed")
     return decision if decision.strategy is Strategy.SKIP else Decision(Strategy.REPLACE, decision.reason)
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowTask, event_id
 from lakelet.flows.metrics import emit_batch
@@ -31,7 +32,6 @@ from lakelet.storage.delta import schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, of_batches, unfinished_batches
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.rule_counts import RuleCount
 

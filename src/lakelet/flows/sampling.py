@@ -16,12 +16,12 @@ from lakelet.autoloader.evolving_from_json import JsonCall, JsonColumn
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.user_code import caller_location
+from lakelet.files.delta_log import TableLog
 from lakelet.flows.context import FlowTask, RunFiles, RunReader
 from lakelet.language.model import Dataset, Flow
 from lakelet.language.registry import reading
 from lakelet.spark.names.reader import Options, rows_of
 from lakelet.spark.session_clones import flow_session
-from lakelet.storage.delta.tables import TableLog
 
 SAMPLE_FILES = 10
 """Number of files of a file source that are read, the newest ones."""

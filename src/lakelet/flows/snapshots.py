@@ -24,6 +24,7 @@ from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
 from lakelet.cdc.computed import given
 from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
+from lakelet.files.delta_log import TableLog
 from lakelet.flows import once
 from lakelet.flows.checkpoints import has_run, read_marker, write_marker
 from lakelet.flows.context import FlowTask, RunReader, event_id, run_reader
@@ -38,7 +39,6 @@ from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SnapshotBatch
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 

@@ -24,6 +24,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.cdc import guarding, writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowTask
 from lakelet.flows.metrics import Totals, emit_warnings
@@ -37,7 +38,6 @@ from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import Quarantine, newest_view
 from lakelet.storage.delta.table_spec import EPOCH
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.eventlog.states import Level
 from lakelet.storage.root import INTERNAL, StoredDataset, new_table_path
@@ -93,7 +93,7 @@ def has_batch(task: FlowTask, spark: SparkSession, number: int) -> bool:
     path = task.path() / INTERNAL if task.flow.kind.changes else task.path()
     if task.dataset.sink is not None:
         app_id = _query_id(task) if task.dataset.sink.is_delta else None
-    if app_id is None or tables.TableLog(path).version() < 0:
+    if app_id is None or TableLog(path).version() < 0:
         return False
     return Transaction(spark, path).done(Txn(app_id, number))
 

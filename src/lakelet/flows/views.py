@@ -32,7 +32,7 @@ from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import ComputedFrom
-from lakelet.storage.delta.partitions import overwrite_partitions
+from lakelet.storage.delta.replaced_rows import overwrite_partitions
 from lakelet.storage.delta.table_spec import TableSpec
 
 
@@ -40,7 +40,7 @@ def decide_view(task: FlowTask) -> Decision:
     """Whether the view must be computed."""
     stored = task.stored()
     table_exists = task.environment.memory.log(task.path()).version() >= 0
-    state = view_state(task, stored.input_versions, by_old_names=True)
+    state = view_state(task, stored.input_versions)
     if table_exists and is_behind(task):
         return Decision(Strategy.FULL, "its quarantine does not have the rows that it left out")
     decision = view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
@@ -50,11 +50,11 @@ def decide_view(task: FlowTask) -> Decision:
     return Decision(Strategy.PARTITIONS, f"{decision.reason} in {counted(len(affected.values), 'partition')}")
 
 
-def view_state(task: FlowTask, known: Mapping[str, int], *, by_old_names: bool = False) -> ViewState:
+def view_state(task: FlowTask, known: Mapping[str, int]) -> ViewState:
     """The view's state now. An input's data version moves only when data files were added or removed.
 
-    Versions belong to one table: one that was made again, in its folder or another one, has another name (UP-3). `by_old_names`: what an
-    older Lakelet stored without that is still good. That of a table from outside is another one whenever its files are.
+    Versions belong to one table: one that was made again, in its folder or another one, has another name (UP-3). A table from outside has
+    another version whenever its files change.
     """
     environment = task.environment
     versions = {}
@@ -62,8 +62,6 @@ def view_state(task: FlowTask, known: Mapping[str, int], *, by_old_names: bool =
         path = environment.storage.table_path(environment.catalog.datasets[key].name)
         log = environment.memory.log(path)
         name = f"{key}\n{path.name} {log.table_id()}"
-        if by_old_names and name not in known and known.get(key, log.version() + 1) <= log.version():
-            name = key
         versions[name] = log.data_version(known.get(name, -1))
     for table in filter(None, map(outside_tables().by_key, task.flow.batch.outside)):
         versions[f"{table.given} ({table.path})"] = files_fingerprint(table) or -1
@@ -170,7 +168,7 @@ def affected_partitions(task: FlowTask, state: ViewState) -> AffectedPartitions 
         return None
     memory, (name, version) = task.environment.memory, next(iter(state.inputs.items()))
     known = stored.input_versions.get(name)
-    if known is None or name.partition("\n")[0] != source.key or memory.log(task.path()).settled(stored.version) != stored.version:
+    if known is None or name.partition("\n")[0] != source.key or memory.log(task.path()).content_version(stored.version) != stored.version:
         return None
     log = memory.log(task.environment.storage.table_path(task.environment.catalog.datasets[source.key].name))
     commits = log.commits(known, version)

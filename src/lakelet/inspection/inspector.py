@@ -5,7 +5,6 @@ Tables are read with delta-rs and queries are answered by DuckDB where these giv
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -17,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted, split_name
 from lakelet.base.phases import report
+from lakelet.files.delta_rs import has_variants, is_mapped, open_or_none, query, row_count, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import field_type_text, json_rows
-from lakelet.inspection.opened import find_dataset, is_mapped, path_of, unwritten
+from lakelet.inspection.opened import find_dataset, path_of, unwritten
 from lakelet.language.model import Kind
-from lakelet.storage.delta.type_names import spark_type_text
-from lakelet.storage.delta_rs import open_or_none, query
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
 from lakelet.storage.published_views import published_view
@@ -74,19 +72,17 @@ def _table_info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
     table = open_or_none(path) if dataset.path else None
     if table is not None:
         version = table.version()
-        fields = json.loads(table.schema().to_json())["fields"]
-        columns = tuple({"name": f["name"], "type": spark_type_text(f["type"])} for f in fields)
+        columns = tuple({"name": f["name"], "type": spark_type_text(f["type"])} for f in schema_fields(table))
         rows = _row_count(table)
     shown = path.as_uri() if dataset.path else ""
     return TableInfo(dataset.name, dataset.kind, shown, rows, version, columns, dataset.private, dataset.active, dataset.quarantine_of)
 
 
 def _row_count(table: Any) -> int | None:
-    """Rows of a table from the statistics in its log; counted where they are missing or do not know of deletions."""
-    files = table.get_add_actions(flatten=True)
-    counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
-    if None not in counts and "deletionVectors" not in (table.protocol().reader_features or ()):
-        return sum(counts)
+    """Rows of a table from the statistics in its log; counted where these do not say it."""
+    known = row_count(table)
+    if known is not None:
+        return known
     found = next(iter(query(table, "SELECT count(*) AS n FROM t")), None)
     return int(found.column(0)[0].as_py()) if found is not None else 0
 
@@ -183,7 +179,7 @@ def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note
     table = open_or_none(path)
     if table is None:
         raise unwritten(dataset.name)
-    if '"variant"' not in table.schema().to_json():
+    if not has_variants(table):
         import pyarrow as pa
         from deltalake.exceptions import DeltaError
 

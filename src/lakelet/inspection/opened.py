@@ -1,9 +1,8 @@
-"""Opening the tables of a storage by their names, with delta-rs. No Spark."""
+"""Finding the tables of a storage by their names. No Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import TableName, split_name
@@ -16,12 +15,6 @@ from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_pat
 
 def path_of(storage: AnyPath, dataset: StoredDataset) -> AnyPath:
     return Storage(storage).at(dataset.path)
-
-
-def is_mapped(table: Any) -> bool:
-    """Whether the table's files hold its columns under other names; delta-rs's dataset reads those as NULL, its queries do not."""
-    properties: Mapping[str, str] = table.metadata().configuration or {}
-    return properties.get("delta.columnMapping.mode", "none") != "none"
 
 
 def find_dataset(registry: Registry, name: str) -> StoredDataset:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lakelet.pipeline import Pipeline
     from lakelet.update.opened import LoadedPipeline
 
+
 JUDGED_ROWS = 1_000
 """Number of rows that are computed and judged by the rules."""
 
@@ -205,7 +206,8 @@ def _part(task: FlowTask, rows: int, *, rules: bool) -> _Part:
 
 def _difference(loaded: LoadedPipeline, dataset: Dataset, schema: StructType) -> tuple[ColumnChange, ...] | None:
     """Return the columns that differ from those of the stored table; None where there is no table."""
-    from lakelet.storage.delta.tables import TableLog, stored_schema
+    from lakelet.files.delta_log import TableLog
+    from lakelet.storage.delta.tables import stored_schema
 
     stored = loaded.environment.storage.registry().datasets.get(dataset.name.key)
     if stored is None or dataset.sink is not None or TableLog(loaded.environment.storage.at(stored.path)).version() < 0:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace, TableName, all_quoted, split_name
+from lakelet.files.delta_rs import open_or_none
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
 from lakelet.inspection.opened import find_stored, path_of, unknown_table, unwritten
 from lakelet.inspection.scripts import ScopedQuery, no_query, script
 from lakelet.language.sql_text.spark_sql import in_words_of_spark
-from lakelet.storage.delta_rs import open_or_none
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import EVENT_LOG

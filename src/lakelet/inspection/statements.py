@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lakelet.base.names import quoted
 from lakelet.base.phases import report
+from lakelet.files.delta_rs import open_or_none, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.inspector import Note, TableRows, all_of, first_rows, list_tables, run_sql
 from lakelet.inspection.opened import find_dataset, path_of, unwritten
-from lakelet.storage.delta.type_names import spark_type_text
-from lakelet.storage.delta_rs import open_or_none
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.root import Storage
@@ -65,8 +63,7 @@ def _described(storage: AnyPath, name: str) -> TableRows:
         table, shown = open_or_none(path_of(storage, dataset)), dataset.name
     if table is None:
         raise unwritten(shown)
-    fields: list[Mapping[str, Any]] = json.loads(table.schema().to_json())["fields"]
-    return _columns([(f["name"], spark_type_text(f["type"]), (f.get("metadata") or {}).get("comment")) for f in fields])
+    return _columns([(f["name"], spark_type_text(f["type"]), (f.get("metadata") or {}).get("comment")) for f in schema_fields(table)])
 
 
 def _facts(storage: AnyPath, kind: str, name: str, limit: int | None, note: Note) -> TableRows:

@@ -23,6 +23,7 @@ from lakelet.base.redaction import redacted
 from lakelet.base.user_code import class_and_text, code_location, display_path, is_library, original_error, user_code_block
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
+from lakelet.config.rule_files import read_rule_file, rule_files
 from lakelet.language import api
 from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import Injected
@@ -225,17 +226,24 @@ def _error_of(raised: Exception, file: Path, imports: ImportPath) -> LakeletErro
 
 
 def _rule_error(error: BaseException) -> LakeletError | None:
-    """The RuleError of a project's loader of rules: with the position in the rule file, or of the call of `rules`; None for any other.
+    """The error behind a RuleError of a project's loader of rules; None for any other error.
 
-    The loader is a module of the project, so its class is known by its name.
+    A mistake in a rule file comes first, with its line: what the loader says may follow from it. Else the line is that of the rule that the
+    loader refused, or of the call of `rules`. The loader is a module of the project, so its class is known by its name.
     """
-    if type(error).__name__ != "RuleError" or not all(hasattr(error, name) for name in ("what", "file", "line", "nearest")):
+    loader = sys.modules.get(type(error).__module__)
+    folder = getattr(loader, "FOLDER", None)
+    if type(error).__name__ != "RuleError" or not isinstance(folder, Path):
         return None
-    what, file, line, nearest = error.what, error.file, error.line, error.nearest  # type: ignore[attr-defined]
-    if file:
-        return LakeletError("RULE_FILE_INVALID", what, where=Location(file, line), nearest=nearest)
-    loader = getattr(sys.modules.get(type(error).__module__), "__file__", None)
-    return LakeletError("SOURCE_FAILED", what, where=innermost_location(error, outside=loader), nearest=nearest)
+    files = [read_rule_file(path) for path in rule_files(folder)]
+    if broken := next((file for file in files if file.mistakes), None):
+        return broken.errors[0]
+    what, nearest, refused = getattr(error, "what", str(error)), getattr(error, "nearest", ()), tuple(getattr(error, "rule", None) or ())
+    for rule in (rule for file in files for rule in file.rules if refused):
+        if (rule.file, rule.section, rule.subject, rule.action, rule.name) == refused[:5]:
+            return LakeletError("RULE_FILE_INVALID", what.removeprefix(f"{rule.file}: "), where=Location(rule.file, rule.line))
+    where = innermost_location(error, outside=getattr(loader, "__file__", None))
+    return LakeletError("SOURCE_FAILED", what, where=where, nearest=tuple(nearest))
 
 
 def _first_line(error: BaseException) -> str:

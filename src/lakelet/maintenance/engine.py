@@ -14,7 +14,7 @@ from lakelet.base.names import quoted
 from lakelet.files.paths import AnyPath
 from lakelet.jvm.delta import log_of, newest
 from lakelet.jvm.sessions import cloned, java_session, session_on
-from lakelet.maintenance.layout import DataFile, How, Job, small
+from lakelet.maintenance.layout import DataFile, OptimizeJob, OptimizeKind, small
 
 _SETTINGS = {
     "spark.databricks.delta.vacuum.logging.enabled": "false",
@@ -53,11 +53,11 @@ class Engine:
     def _log(self, table: AnyPath) -> Any:
         return newest(self.session, log_of(self.session, str(table)))
 
-    def optimize(self, table: AnyPath, job: Job, target: int) -> None:
+    def optimize(self, table: AnyPath, job: OptimizeJob, target: int) -> None:
         """Rewrite files of a table, in commits that change no rows."""
         self.session.conf.set("spark.databricks.delta.optimize.minFileSize", str(small(target)))
         self.session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(target))
-        columns = f" ZORDER BY ({', '.join(map(quoted, job.columns))})" if job.how is How.ZORDER else ""
+        columns = f" ZORDER BY ({', '.join(map(quoted, job.columns))})" if job.how is OptimizeKind.ZORDER else ""
         self.session.sql(f"OPTIMIZE delta.{quoted(str(table))}{columns}").collect()
 
     def removable(self, table: AnyPath, retention: float) -> list[str]:

@@ -15,9 +15,12 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3, scheme_of
-from lakelet.maintenance import reported
+from lakelet.maintenance.layout import LEAST_SECONDS
 from lakelet.maintenance.results import Maintained
-from lakelet.maintenance.settings import LEAST_SECONDS
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.reading import log_failure
+from lakelet.storage.eventlog.states import EventType, Level, OperationState
+from lakelet.storage.eventlog.writer import append, ready
 from lakelet.storage.lease import MAINTENANCE
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakelet.maintenance.table import TableMaintenance
+
 
 Note = Callable[[str], None]
 
@@ -58,7 +62,7 @@ def maintain(
         return _maintained(store, wanted, dry_run, spark, note, least)
     with store.lease(f"{MAINTENANCE}{maintenance_id}"):
         found = _maintained(store, wanted, dry_run, spark, note, least)
-        untold = reported.report(store, found, maintenance_id)
+        untold = append_events(store, found, maintenance_id)
     if untold is not None:
         note(f"The event log does not tell of it: {untold.what}")
     return found
@@ -127,3 +131,40 @@ def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> Mai
             "MAINTENANCE_FAILED", "its maintenance failed; its rows are as before", dataset=stored.name, why=first_line(problem)
         )
         return replace(table, error=error)
+
+
+# --- events of maintenance (MT-13, EL-24) -------------------------------------------------------------------------------------------------
+
+
+def append_events(store: Storage, tables: Sequence[Maintained], maintenance_id: str) -> LakeletError | None:
+    """Append an event for each table that was changed or failed; return why that was not possible, which undoes nothing."""
+    registry = store.registry()
+    changed = [table for table in tables if table.error is not None or not table.left_alone]
+    events = [_event(table, registry, maintenance_id, number) for number, table in enumerate(changed, 1)]
+    try:
+        if events:
+            append(ready(store.events), events)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as problem:  # delta-rs panics, too
+        return log_failure(problem, store.events)
+    return None
+
+
+def _event(table: Maintained, registry: Registry, maintenance_id: str, number: int) -> Event:
+    stored = registry.datasets.get(table.name.lower())
+    owner = (stored.owner if stored else None) or registry.pipeline_id
+    pipeline = registry.pipelines.get(owner)
+    origin = Origin(owner, pipeline.name if pipeline else "", None, table.name, maintenance_id=maintenance_id)
+    state = OperationState.COMPLETED if table.error is None else OperationState.FAILED
+    facts = table.as_json()
+    body = {"state": state, **{name: facts[name] for name in ("before", "after", "optimize", "columns", "removed", "why", "notes")}}
+    return Event(
+        EventType.MAINTENANCE_PROGRESS,
+        f"Maintenance of '{table.name}' has {state}.",
+        origin,
+        {EventType.MAINTENANCE_PROGRESS: body},
+        level=Level.INFO if table.error is None else Level.ERROR,
+        error=table.error,
+        sequence=number,
+    )

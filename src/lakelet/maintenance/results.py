@@ -7,7 +7,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.language.model import Kind
-from lakelet.maintenance.layout import Job
+from lakelet.maintenance.layout import OptimizeJob
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Maintained:
 
     Attributes:
         name, kind, path: the dataset, and where its files lie.
-        before, after: files of the newest version. `after` is None where nothing was looked at, and has the number of files only, about,
+        before, after: files of the newest version. `after` is None where nothing was read, and has the number of files only, about,
             and `bytes` of before, for an OPTIMIZE that a dry run would do.
         job: what OPTIMIZE did; None where it was left out.
         removed: files that VACUUM deleted.
@@ -39,7 +39,7 @@ class Maintained:
     path: str
     before: Amount | None = None
     after: Amount | None = None
-    job: Job | None = None
+    job: OptimizeJob | None = None
     removed: Amount = Amount()
     retention: float | None = None
     why: str = ""

@@ -1,4 +1,4 @@
-"""The maintenance of one stored table: a look without Spark, then OPTIMIZE, then VACUUM where there is something to do."""
+"""The maintenance of one stored table: its files are read without Spark, then OPTIMIZE, then VACUUM where there is something to do."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from urllib.parse import unquote
 from lakelet.base.failpoints import reached
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.mirror import mirror, position
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
-from lakelet.maintenance.layout import DataFile, How, Job, job_for
+from lakelet.maintenance.layout import DataFile, MaintenanceSettings, OptimizeJob, OptimizeKind, job_for
 from lakelet.maintenance.results import Amount, Maintained
-from lakelet.maintenance.settings import MaintenanceSettings
 from lakelet.maintenance.waiting import StreamPosition, needed_by_streams, removed_since
-from lakelet.storage.delta.declared import Declared
-from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.delta.table_spec import Declared
 from lakelet.storage.root import INTERNAL
 
 _FOREIGN = "others committed to it since the last update; the next update takes that over first"
@@ -30,7 +29,7 @@ _UNFINISHED = "an update ended before its changes became visible; the next updat
 
 
 @dataclass(frozen=True)
-class Look:
+class TableFiles:
     """A table as it is: files and properties of its newest version, its columns, partition columns, and Delta's id of it."""
 
     files: Sequence[DataFile]
@@ -62,15 +61,15 @@ class TableMaintenance:
         base = inner if is_change_table else path
         if TableLog(base).version() < 0:
             return replace(table, why="nothing was written to it yet")
-        look = self._look(base)
-        settings = MaintenanceSettings.of(look.properties, self._least)
-        table = replace(table, before=look.amount, after=look.amount, retention=settings.retention)
-        job, notes = self._job(look, settings, TableLog(base))
+        newest = self._newest_files(base)
+        settings = MaintenanceSettings.of(newest.properties, self._least)
+        table = replace(table, before=newest.amount, after=newest.amount, retention=settings.retention)
+        job, notes = self._job(newest, settings, TableLog(base))
         table = replace(table, why=job if isinstance(job, str) else job.why, notes=notes)
-        if isinstance(job, Job):
-            table = replace(table, job=job, after=self._optimized(base, path, look, job, settings))
+        if isinstance(job, OptimizeJob):
+            table = replace(table, job=job, after=self._optimized(base, path, newest, job, settings))
         for root in dict.fromkeys((base, path)):
-            table = self._vacuumed(table, root, path, settings, look.id)
+            table = self._vacuumed(table, root, path, settings, newest.id)
         return table
 
     def _behind(self, target: AnyPath, inner: AnyPath) -> str | None:
@@ -80,13 +79,13 @@ class TableMaintenance:
             return _FOREIGN
         if log.version() == now.internal:
             return None
-        if log.settled(now.internal) != now.internal:
+        if log.content_version(now.internal) != now.internal:
             return _UNFINISHED
         if not self._dry_run and mirror(target, HIDDEN) is None:  # what maintenance that died has put together
             return _FOREIGN
         return None
 
-    def _look(self, table: AnyPath) -> Look:
+    def _newest_files(self, table: AnyPath) -> TableFiles:
         import pyarrow as pa
         from deltalake.exceptions import DeltaError
 
@@ -99,62 +98,58 @@ class TableMaintenance:
                 DataFile(unquote(name), int(size), json.dumps(values, default=str, sort_keys=True))
                 for name, size, values in zip(rows["path"].to_pylist(), rows["size_bytes"].to_pylist(), partitions, strict=True)
             ]
-            return Look(files, described.configuration or {}, str(described.id))
+            return TableFiles(files, described.configuration or {}, str(described.id))
         except DeltaError:  # features that delta-rs does not know
-            return Look(*self._engine.files(table))
+            return TableFiles(*self._engine.files(table))
 
     # ------------------------------------------------------------------------------------------------------- OPTIMIZE
 
-    def _job(self, look: Look, settings: MaintenanceSettings, log: TableLog) -> tuple[Job | str, tuple[str, ...]]:
+    def _job(self, newest: TableFiles, settings: MaintenanceSettings, log: TableLog) -> tuple[OptimizeJob | str, tuple[str, ...]]:
         if not settings.optimized:
             return "pipelines.autoOptimize.managed is false: OPTIMIZE is left out", ()
-        known = Declared.recorded(look.properties)
+        known = Declared.recorded(newest.properties)
         clustered = tuple(known.cluster_by) if known is not None and log.path.name != INTERNAL else ()
         notes = []
-        how, columns = How.COMPACT, tuple[str, ...]()
+        how, columns = OptimizeKind.COMPACT, tuple[str, ...]()
         if clustered:
-            how, columns = How.CLUSTER, clustered
+            how, columns = OptimizeKind.CLUSTER, clustered
             if settings.z_order:
                 notes.append("pipelines.autoOptimize.zOrderCols has no effect: the table is clustered")
         elif settings.z_order:
             wrong = self._unsortable(log.path, settings.z_order)
             columns = tuple(name for name in settings.z_order if name not in wrong)
-            how = How.ZORDER if columns else How.COMPACT
+            how = OptimizeKind.ZORDER if columns else OptimizeKind.COMPACT
             notes += [f"pipelines.autoOptimize.zOrderCols: {name} is not a column to sort by" for name in wrong]
-        fresh = unsorted(log, how, columns) if how is not How.COMPACT else frozenset[str]()
-        new = {file.path for file in look.files} if fresh is None else fresh
-        return job_for(look.files, target=settings.target_bytes, how=how, columns=columns, unsorted=new), tuple(notes)
+        fresh = unsorted(log, how, columns) if how is not OptimizeKind.COMPACT else frozenset[str]()
+        new = {file.path for file in newest.files} if fresh is None else fresh
+        return job_for(newest.files, target=settings.target_bytes, how=how, columns=columns, unsorted=new), tuple(notes)
 
     def _unsortable(self, table: AnyPath, names: Sequence[str]) -> list[str]:
         """Those that the table has no column for, or only a partition column."""
-        for version in range(TableLog(table).version(), -1, -1):
-            try:
-                actions = TableLog(table).actions(version)
-            except FileNotFoundError:
-                break
-            for described in (action["metaData"] for action in actions if "metaData" in action):
-                fields = {field["name"].lower() for field in json.loads(described["schemaString"])["fields"]}
-                sortable = fields - {name.lower() for name in described["partitionColumns"]}
-                return [name for name in names if name.split(".")[0].lower() not in sortable]
-        return []
+        described = TableLog(table).description()
+        if described is None:
+            return []
+        fields = {field["name"].lower() for field in json.loads(described["schemaString"])["fields"]}
+        sortable = fields - {name.lower() for name in described["partitionColumns"]}
+        return [name for name in names if name.split(".")[0].lower() not in sortable]
 
-    def _optimized(self, base: AnyPath, target: AnyPath, look: Look, job: Job, settings: MaintenanceSettings) -> Amount:
+    def _optimized(self, base: AnyPath, target: AnyPath, newest: TableFiles, job: OptimizeJob, settings: MaintenanceSettings) -> Amount:
         """The files of the newest version after OPTIMIZE, or about so many as there would be."""
         if self._dry_run:
-            return Amount(job.files, look.amount.bytes)
+            return Amount(job.files, newest.amount.bytes)
         self._engine.optimize(base, job, settings.target_bytes)
         reached("maintain.optimized")
         if base != target:
             mirror(target, HIDDEN)  # None: others committed meanwhile; the next update settles that
             reached("maintain.mirrored")
-        return self._look(base).amount
+        return self._newest_files(base).amount
 
     # --------------------------------------------------------------------------------------------------------- VACUUM
 
     def _vacuumed(self, table: Maintained, root: AnyPath, target: AnyPath, settings: MaintenanceSettings, id: str) -> Maintained:
         """Delete the files below `root` that no version of the retention time has, that nobody waits for, and that nobody wrote lately."""
         limit = time.time() - settings.retention
-        if not _may_hold_old_files(root, {file.path for file in self._look(root).files}, limit):
+        if not _may_hold_old_files(root, {file.path for file in self._newest_files(root).files}, limit):
             return table
         removable = [any_path(_plain(location)) for location in self._engine.removable(root, settings.retention)]
         if not removable:
@@ -222,7 +217,7 @@ def _may_hold_old_files(root: AnyPath, current: Collection[str], limit: float) -
     for folder, folders, files in os.walk(root):
         here = Path(folder)
         if here == root:
-            folders[:] = [name for name in folders if name not in ("_delta_log", INTERNAL)]
+            folders[:] = [name for name in folders if name not in (LOG, INTERNAL)]
         for name in files:
             file = here / name
             if str(file.relative_to(root)) not in current and not name.endswith(".crc") and file.stat().st_mtime <= limit:
@@ -233,10 +228,10 @@ def _may_hold_old_files(root: AnyPath, current: Collection[str], limit: float) -
 # --- files since the last OPTIMIZE --------------------------------------------------------------------------------------------------------
 
 
-_PARAMETER = {How.ZORDER: "zOrderBy", How.CLUSTER: "clusterBy"}
+_PARAMETER = {OptimizeKind.ZORDER: "zOrderBy", OptimizeKind.CLUSTER: "clusterBy"}
 
 
-def unsorted(log: TableLog, how: How, columns: Sequence[str]) -> frozenset[str] | None:
+def unsorted(log: TableLog, how: OptimizeKind, columns: Sequence[str]) -> frozenset[str] | None:
     """Paths of the files that were written since OPTIMIZE sorted the table like that; None if its log does not say that it ever was."""
     found: set[str] = set()
     for version in range(log.version(), -1, -1):

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import TableLog
+from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, names_in
-from lakelet.storage.delta.tables import TableLog
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class StreamPosition:
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededFiles:
     """Paths of files, as the table's log has them, decoded. `unknown`: flows for which that cannot be found out."""
 
     paths: frozenset[str] = frozenset()
@@ -45,8 +45,8 @@ def stream_positions(checkpoints: AnyPath) -> list[StreamPosition]:
             for table in names_in(checkpoints / catalog / schema):
                 for flow in names_in(checkpoints / catalog / schema / table):
                     folder = checkpoints / catalog / schema / table / flow
-                    for generation in _newest(folder):
-                        found += _positions(generation, f"{table}/{flow}")
+                    for checkpoint in _newest(folder):
+                        found += _positions(checkpoint, f"{table}/{flow}")
     return found
 
 
@@ -76,7 +76,7 @@ def _positions(checkpoint: AnyPath, flow: str) -> Iterator[StreamPosition]:
                 yield StreamPosition(flow, str(offset["reservoirId"]), version, first or bool(offset.get("isStartingVersion")))
 
 
-def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> Needed:
+def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> NeededFiles:
     """The files of `table` that streams at `positions` have still to read."""
     import pyarrow as pa
 
@@ -96,7 +96,7 @@ def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> 
             unknown.append(at.flow)
         paths |= own
         flows += [at.flow] if own else []
-    return Needed(frozenset(paths), tuple(flows), tuple(unknown))
+    return NeededFiles(frozenset(paths), tuple(flows), tuple(unknown))
 
 
 def _brought(log: TableLog, version: int) -> set[str]:
@@ -114,11 +114,10 @@ def removed_since(table: AnyPath, moment: float) -> frozenset[str]:
     found: set[str] = set()
     log = TableLog(table)
     for version in range(log.version(), -1, -1):
-        file = table / "_delta_log" / f"{version:020d}.json"
         try:
-            if isinstance(file, Path) and file.stat().st_mtime < moment:
+            if log.written_before(version, moment):
                 break
-            found |= {unquote(action["remove"]["path"]) for action in log.actions(version) if "remove" in action}
+            found |= {unquote(action["remove"]["path"]) for action in log.actions(version, "remove")}
         except FileNotFoundError:
             break
     return frozenset(found)

@@ -13,7 +13,6 @@ import yaml
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.config.rule_files import SECTIONS, Check, read_rule_file, rule_files
-from lakelet.quality.files import rule_file_errors
 from lakelet.quality.suites import SuiteExpectation, check_name, expectation_of, read_suite, suite_files
 
 
@@ -94,7 +93,7 @@ def _of_rule_files(folder: Path, errors: list[LakeletError]) -> Iterator[tuple[s
         found = read_rule_file(path)
         if found.errors and not _is_rule_file(path):
             continue
-        errors += rule_file_errors(found.errors)
+        errors += found.errors
         for check in found.checks:
             where = Location(check.file, check.line)
             yield check.dataset, TableCheck(check.name, check.severity, expectation_of(check), check, where)

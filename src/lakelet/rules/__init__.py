@@ -1,1 +1,1 @@
-"""Rules as files: listing, checking, trying, suggesting and converting them (docs/reference/rules.md)."""
+"""The commands of `lakelet rules`: listing, checking, trying, suggesting and converting rules and checks (docs/reference/rules.md)."""

@@ -18,7 +18,6 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, Location
 from lakelet.base.names import Namespace, quoted, quoted_if_needed
 from lakelet.base.user_code import display_path
 from lakelet.config.rule_files import ABOUT, ACTIONS, SECTIONS, Check, Rule, read_rule_file
-from lakelet.quality.files import rule_file_errors
 from lakelet.quality.suites import META, Suite, SuiteExpectation, check_name, expectation_of, is_suite, kind_of, suite_of
 from lakelet.rules.predicates import expectation_kwargs, predicate_of
 
@@ -37,21 +36,21 @@ class RuleSet:
 
 
 @dataclass(frozen=True)
-class Converted:
+class Conversion:
     """The text in the other form, and what it has no word for."""
 
     text: str
     notes: tuple[str, ...]
 
 
-def convert(file: Path, to: Form) -> Converted:
+def convert(file: Path, to: Form) -> Conversion:
     """Read a file in any of the three forms and write it in another.
 
     Raises RULE_FILE_INVALID for a file that is none of them, SQL_SYNTAX and the like for SQL that is not understood.
     """
     found = read(file)
     text, notes = {"gx": as_suites, "sql": as_clauses, "yaml": as_yaml}[to](found)
-    return Converted(text, (*found.notes, *notes))
+    return Conversion(text, (*found.notes, *notes))
 
 
 def read(file: Path) -> RuleSet:
@@ -74,7 +73,7 @@ def read(file: Path) -> RuleSet:
         raise LakeletError("RULE_FILE_INVALID", "the file holds no suite", where=where, todo=todo)
     found = read_rule_file(file)
     if found.errors:
-        raise DefinitionErrors(rule_file_errors(found.errors))
+        raise DefinitionErrors(found.errors)
     return RuleSet(found.rules, found.checks)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from lakelet.base.names import all_quoted, quoted, quoted_if_needed, split_name
+from lakelet.config.rule_files import read_all
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import Note, TableInfo, run_sql
-from lakelet.quality.files import read_all
 from lakelet.rules.predicates import literal
 from lakelet.rules.trial import stored_table
 

@@ -114,7 +114,7 @@ def starting_point(name: str) -> StartingPoint:
 
 def files_of(point: StartingPoint, *, name: str) -> list[NewFile]:
     """Return the files of a project called `name` made from a template, without what runs of it have written."""
-    root = _CHECKOUT if (_CHECKOUT / "examples" / DEFAULT).is_dir() else _SHIPPED
+    root = _root()
     found: dict[PurePosixPath, NewFile] = {}
     for source, target in point.parts.items():
         for path, text in _texts(root / source):
@@ -122,6 +122,16 @@ def files_of(point: StartingPoint, *, name: str) -> list[NewFile]:
             kept = _LINK_OUT.sub(r"\1", text) if at.suffix == ".md" else text
             found[at] = NewFile(at, kept.replace(point.name, name) if point.renamed and _has_name(at) else kept)
     return [*found.values(), *(library_files() if point.library else ())]
+
+
+def rules_loader() -> NewFile:
+    """Return the module that gives the rules of a project's rule files to its decorators; every project has the same."""
+    path = "expectations/__init__.py"
+    return NewFile.of(path, (_root() / path).read_text(encoding="utf-8"))
+
+
+def _root() -> Path:
+    return _CHECKOUT if (_CHECKOUT / "examples" / DEFAULT).is_dir() else _SHIPPED
 
 
 def _texts(source: Path) -> Iterator[tuple[PurePosixPath, str]]:

@@ -15,7 +15,6 @@ from pyspark.sql.catalog import Catalog
 
 from lakelet.jvm.sessions import JavaSession, active, all_settings, cloned, java_session, session_on, settings_text
 from lakelet.jvm.switched import SwitchedSession
-from lakelet.spark.expectations.observed import keep_observed
 from lakelet.spark.settings import SessionSettings, apply
 
 _SET_BY_DELTA = frozenset({"spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.write.enabled"})
@@ -75,8 +74,19 @@ def flow_session(session: UpdateSession, conf: Mapping[str, str]) -> Iterator[Sp
     with session.standing_for(jclone):
         plain = session_on(session, jclone)
         apply(plain.conf, conf)
-        keep_observed(plain)
+        _keep_observations(plain)
         yield plain
+
+
+_EXCLUDED_RULES = "spark.sql.adaptive.optimizer.excludedRules"
+_LEAVES_OUT_EMPTY_PARTS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+
+
+def _keep_observations(spark: SparkSession) -> None:
+    """Let adaptive execution plan again, but leave out no part of a plan that has run, and with it what is observed there (EP-8)."""
+    excluded = [rule.strip() for rule in str(spark.conf.get(_EXCLUDED_RULES, "")).split(",") if rule.strip()]
+    if _LEAVES_OUT_EMPTY_PARTS not in excluded:
+        spark.conf.set(_EXCLUDED_RULES, ",".join([*excluded, _LEAVES_OUT_EMPTY_PARTS]))
 
 
 @contextmanager

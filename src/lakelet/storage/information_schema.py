@@ -6,7 +6,6 @@ https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-information-schem
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -14,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from lakelet.base.names import TableName
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_rs import open_table, schema_fields, spark_type_text
 from lakelet.language.model import Kind
-from lakelet.storage.delta.type_names import spark_type_text
 from lakelet.storage.published_views import load_views
 from lakelet.storage.root import Storage, StoredDataset
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 SCHEMA = "information_schema"
 ALL_CATALOGS = "system"
@@ -109,7 +108,7 @@ def _described_relation(storage: Storage, dataset: StoredDataset) -> Described |
     return Described(
         name,
         kind,
-        fields=json.loads(table.schema().to_json())["fields"],
+        fields=schema_fields(table),
         partitions=tuple(metadata.partition_columns),
         comment=metadata.description or None,
         created=_timestamp_of(metadata.created_time),

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
+from lakelet.base.errors import unknown_format
 from lakelet.base.names import TableName
 from lakelet.files.durable import write_atomically
 from lakelet.language.model import Flow
 from lakelet.storage.eventlog.views import EVENT_LOG, SOURCE
 from lakelet.storage.root import Storage
 
-_FILE = "views.json"
+_FILE, _FORMAT = "views.json", 1
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,13 @@ def event_log_view(name: TableName) -> PublishedView:
 
 
 def save_views(storage: Storage, views: Iterable[PublishedView], *, owner: str) -> None:
-    """Replace a pipeline's published views in the storage; nothing is written where nothing changed.
-
-    Views of other pipelines stay. Those without an owner are this pipeline's.
-    """
+    """Replace a pipeline's published views in the storage; nothing is written where nothing changed. Views of other pipelines stay."""
     before = load_views(storage)
-    others = {key: view for key, view in before.items() if view.owner not in (owner, None)}
+    others = {key: view for key, view in before.items() if view.owner != owner}
     wanted = {**others, **{view.name.lower(): replace(view, owner=owner) for view in views}}
     if wanted != before:
-        write_atomically(storage.system / _FILE, json.dumps({key: asdict(view) for key, view in sorted(wanted.items())}, indent=1))
+        written = {"format": _FORMAT, "views": {key: asdict(view) for key, view in sorted(wanted.items())}}
+        write_atomically(storage.system / _FILE, json.dumps(written, indent=1))
 
 
 def published_view(storage: Storage, name: str) -> PublishedView | None:
@@ -63,11 +62,11 @@ def published_view(storage: Storage, name: str) -> PublishedView | None:
 
 
 def load_views(storage: Storage) -> Mapping[str, PublishedView]:
-    """The published views by their lower-case full names."""
+    """The published views by their lower-case full names. Raises FORMAT_UNKNOWN."""
     try:
-        text = (storage.system / _FILE).read_text()
-    except FileNotFoundError:
+        kept = json.loads((storage.system / _FILE).read_text())
+    except (FileNotFoundError, ValueError):  # cut off: the next update writes it again
         return {}
-    with suppress(ValueError):  # cut off: the next update writes it again
-        return {key: PublishedView(**view) for key, view in json.loads(text).items()}
-    return {}
+    if kept.get("format") != _FORMAT:
+        raise unknown_format(_FILE, kept.get("format"), _FORMAT, anew=f"remove {storage.system / _FILE}: the next update writes it.")
+    return {key: PublishedView(**view) for key, view in kept["views"].items()}

@@ -25,6 +25,7 @@ from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.pipeline_identity import Identity
+from lakelet.files.delta_log import LOG, TableLog
 from lakelet.files.durable import before, write_atomically
 from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
@@ -308,7 +309,7 @@ class HeldTables(Mapping[str, str]):
     def __getitem__(self, key: str) -> str:
         if key not in self._known and key not in self._without and key.count(".") == 2:
             path = self._storage.root / new_table_path(TableName(*key.split(".")))
-            if (path / "_delta_log").is_dir():
+            if (path / LOG).is_dir():
                 self._known[key] = str(path)
         return self._known[key]
 
@@ -351,12 +352,8 @@ def with_epochs_of_tables(registry: Registry, at: Callable[[str], AnyPath]) -> R
 
 def _epoch_of(table: AnyPath) -> int:
     """The reset epoch that the newest description in a table's log names; 0 without one."""
-    log = table / "_delta_log"
-    for name in sorted((n for n in names_in(log) if n.endswith(".json") and n[:20].isdigit()), reverse=True):
-        for line in (log / name).read_text().splitlines():
-            if line.startswith('{"metaData"'):
-                return int(json.loads(line)["metaData"].get("configuration", {}).get("lakelet.epoch", 0))
-    return 0
+    described = TableLog(table).description() or {}
+    return int(described.get("configuration", {}).get("lakelet.epoch", 0))
 
 
 def new_table_path(name: TableName) -> str:

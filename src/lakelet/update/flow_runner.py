@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_log import TableLog
 from lakelet.flows.kinds import bring_up_to_date, decide
 from lakelet.flows.source_upkeep import clean_sources
 from lakelet.flows.stream_decisions import note_decision
 from lakelet.flows.target_table import check_role, refresh_description
 from lakelet.plan.decisions import Strategy
 from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.storage.delta.tables import TableLog, stored_schema
+from lakelet.storage.delta.tables import stored_schema
 from lakelet.storage.eventlog.states import FlowState, Level
 from lakelet.update.executor import RetryAfter, Rounds
 from lakelet.update.initialization import emit_definitions

@@ -16,6 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import completed
 from lakelet.cdc.writing import catch_up
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowTask, event_id
 from lakelet.flows.environment import Environment
@@ -24,7 +25,6 @@ from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings
 from lakelet.language.model import Kind
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.eventlog.reading import Logged, logged

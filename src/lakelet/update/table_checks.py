@@ -17,12 +17,12 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from lakelet.base.failpoints import reached
+from lakelet.files.delta_log import TableLog
 from lakelet.language.model import Kind
 from lakelet.quality.definitions import TableCheck
 from lakelet.quality.validation import Outcome, freshness, is_fresh, validate
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.checked_versions import CheckedVersion, load_checked, save_checked
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog.reading import known_ids
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import StoredDataset
@@ -100,7 +100,7 @@ class TableChecks:
                 continue
             log = TableLog(self.opened.storage.at(stored.path))
             known = before.get(key)
-            version = log.version() if known is None else log.settled(known.version)
+            version = log.version() if known is None else log.content_version(known.version)
             if version >= 0:
                 found.append(_Table(key, stored, log.table_id() or "", version, checks))
         return found

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from lakelet.cdc.algebra import State, folded, rows
-from lakelet.cdc.edits import edited
+from tests.cdc_algebra import State, folded, rows
 from tests.cdc_cases import NULLS, PAIRS, Feed
+from tests.cdc_edit_algebra import edited
 from tests.cdc_edits import Edits
 from tests.cdc_feeds import EVENTS, KEYS, random_feed
 from tests.spark.cdc.test_cdc_cases import HEAD

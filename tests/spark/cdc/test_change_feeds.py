@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.errors import DefinitionErrors
-from lakelet.storage.delta.tables import TableLog
+from lakelet.files.delta_log import TableLog
 
 PEOPLE = """
 import dlt

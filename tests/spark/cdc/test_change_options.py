@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lakelet.cdc import algebra
 from lakelet.language.model import ChangeSpec, NullUpdates
+from tests import cdc_algebra as algebra
 from tests.spark.conftest import Project
 
 pytestmark = pytest.mark.long
@@ -160,38 +158,6 @@ def test_other_tracked_columns_count_for_all_versions_from_the_next_batch_on(pro
     update(p, {"more": two, "less": only_x}, "2", more=[u(1, "a", "d", 3)], less=[u(1, "a", "d", 3)])
     assert held(p, "more", "id", "y", "__START_AT") == [(1, "b", 1), (1, "c", 2), (1, "d", 3), (2, "b", 1), (2, "c", 2)]
     assert held(p, "less", "id", "y", "__START_AT") == [(1, "d", 1), (2, "c", 1)]
-
-
-@pytest.mark.slow
-def test_a_table_of_an_earlier_version_that_did_not_describe_its_state_goes_on(project):
-    p = project()
-    first = [u(1, "a", "b", 5), d(2, 5)]
-    update(p, {"plain": DELETES, "on": DELETES, "nulls": NULLS, "off": NULLS}, "1", plain=first, on=first, nulls=first, off=first)
-    for folder in p.storage.root.rglob("_changes"):
-        _forget_state(folder)
-    p.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-    second = [u(1, None, "old", 3), u(2, "old", "old", 4), u(1, None, "c", 7)]
-    flows = {"plain": DELETES, "on": NULLS, "nulls": NULLS, "off": DELETES}
-    update(p, flows, "2", expect="FAILED", plain=second, on=second, nulls=second, off=second)
-    assert p.errors() == {f"off_{way}": "CDC_STATE_CHANGED" for way in PROPERTIES}
-    assert held(p, "plain") == [(1, None, "c")]
-    assert held(p, "on") == held(p, "nulls") == [(1, "a", "c")]
-    assert held(p, "off") == [(1, "a", "b")]
-
-
-def _forget_state(internal: Path) -> None:
-    """Make an internal table look like one of the time before the property and the numbers of rules."""
-    for checksum in (internal / "_delta_log").glob("*.crc"):
-        checksum.unlink()
-    for file in (internal / "_delta_log").glob("*.json"):
-        actions = [json.loads(line) for line in file.read_text().splitlines()]
-        for body in (action["metaData"] for action in actions if "metaData" in action):
-            del body["configuration"]["lakelet.changes.state"]
-            schema = json.loads(body["schemaString"])
-            schema["fields"] = [field for field in schema["fields"] if field["name"] != "__lakelet_rule"]
-            body["schemaString"] = json.dumps(schema)
-        file.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 
 @pytest.mark.in_ci(every=4)

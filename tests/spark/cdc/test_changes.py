@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.storage.delta.tables import TableLog
+from lakelet.files.delta_log import TableLog
 
 PIPELINE = """
 import dlt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.storage.delta.tables import TableLog
+from lakelet.files.delta_log import TableLog
 from tests.spark.conftest import codes
 
 BRONZE = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakelet.storage.delta.tables import TableLog
+from lakelet.files.delta_log import TableLog
 from tests.spark.conftest import Project
 
 PIPELINE = """

@@ -101,21 +101,6 @@ def test_a_view_of_very_many_columns_is_computed_again_when_the_last_one_changes
         assert made.rows("wide", "last") == [value]
 
 
-@pytest.mark.slow
-def test_what_an_older_lakelet_noted_of_the_inputs_is_still_good(project: Callable[..., Project]) -> None:
-    made = project(LOADED + COUNTED)
-    made.arrive("a.json", {"id": 1})
-    made.run()
-    stored = made.storage.registry().datasets["main.default.counted"]
-    old = {name.partition("\n")[0]: version for name, version in stored.input_versions.items()}
-    made.storage.remember(type(stored)(**{**vars(stored), "input_versions": old}))
-    made.run()
-    assert made.statuses() == {"raw": "IDLE", "counted": "IDLE"}
-    made.arrive("b.json", {"id": 2})
-    made.run()
-    assert made.rows("counted") == [2]
-
-
 CHAIN = """
     @dlt.table
     def doubled():

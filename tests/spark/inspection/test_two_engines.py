@@ -51,7 +51,7 @@ def storage(spark, tmp_path_factory):
     spark.sql(f"INSERT INTO {grown} SELECT /*+ COALESCE(1) */ * FROM VALUES (3, named_struct('x', 3, 'y', 4), 'new')")
     Storage(root).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
     view = {"name": "main.shop.published", "query": "SELECT count(*) AS n FROM facts", "catalog": "main", "schema": "shop", "owner": None}
-    (root / "system/views.json").write_text(json.dumps({"main.shop.published": view}))
+    (root / "system/views.json").write_text(json.dumps({"format": 1, "views": {"main.shop.published": view}}))
     return root
 
 

@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelet.base.errors import LakeletError
-from lakelet.maintenance.layout import How
+from lakelet.files.delta_log import TableLog
+from lakelet.maintenance.layout import OptimizeKind
 from lakelet.maintenance.maintain import maintain
 from lakelet.maintenance.results import Amount
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog.reading import read_events
 from tests.spark.cdc.test_bitemporal import SECOND, THIRD, TIMES, ordered
 from tests.spark.conftest import Project
@@ -91,7 +91,7 @@ def test_small_files_become_one_and_every_answer_stays(project):
     planned = maintained(p, dry_run=True)
     assert p.snapshot() == files
     found = maintained(p)
-    assert (found["raw"].before.files, found["raw"].after.files, found["raw"].job.how) == (10, 1, How.COMPACT)
+    assert (found["raw"].before.files, found["raw"].after.files, found["raw"].job.how) == (10, 1, OptimizeKind.COMPACT)
     assert found["raw_quarantine"].after.files == 1
     check_events(p, found)
     assert {n: (t.job, t.why, t.after.files) for n, t in planned.items()} == {n: (t.job, t.why, t.after.files) for n, t in found.items()}
@@ -197,7 +197,8 @@ def test_rows_are_sorted_as_declared_once_and_what_is_switched_off_is_left_alone
     before = {name: p.rows(name) for name in names}
     found = maintained(p)
     assert {n: t.job and (t.job.how, t.job.columns) for n, t in found.items()} == {
-        "sorted": (How.ZORDER, ("n", "kind")), "clustered": (How.CLUSTER, ("n",)), "kept": None, "parted": (How.COMPACT, ()), "large": None,
+        "sorted": (OptimizeKind.ZORDER, ("n", "kind")), "clustered": (OptimizeKind.CLUSTER, ("n",)), "kept": None,
+        "parted": (OptimizeKind.COMPACT, ()), "large": None,
     }  # fmt: skip
     assert {n: t.after.files for n, t in found.items()} == {"sorted": 1, "clustered": 1, "kept": 9, "parted": 3, "large": 9}
     assert found["parted"].notes == tuple(f"pipelines.autoOptimize.zOrderCols: {c} is not a column to sort by" for c in ("kind", "nothing"))

@@ -161,6 +161,12 @@ def test_a_mistake_in_a_rule_file_is_one_error_in_its_own_line_wherever_it_is_me
     assert (called.code, called.where.source.strip()) == ("SOURCE_FAILED", '@dlt.expect_all(rules("order", "warn"))')
     assert called.nearest == ("orders", "ordres")
 
+    shared = PIPELINE.replace('rules("orders", "warn")', 'rules("orders", "warn", columns=["kind"])')
+    p = orders(f"datasets:\n  orders:\n    {KEYS}\ncolumns:\n  kind:\n    warn:\n      has_id: kind > 0", source=shared)
+    (twice,) = p.refused()  # where it is written, also if only a call brings two rules of one name together
+    assert (twice.code, str(twice.where)) == ("RULE_FILE_INVALID", "expectations/orders.yml, line 8")
+    assert twice.what == "orders already has a rule 'has_id', from expectations/orders.yml"
+
 
 def test_rules_on_missing_columns_and_on_other_types_are_refused_where_they_are_written(orders):
     p = orders(

@@ -8,8 +8,8 @@ import pytest
 
 from lakelet.base.names import TableName
 from lakelet.dashboard.page import Page
+from lakelet.files.delta_log import TableLog
 from lakelet.inspection import inspector
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import INTERNAL
 
 PYTHON = """

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.cdc.algebra import Event, Op, State, folded, rows
 from lakelet.language.model import ChangeSpec, NullUpdates
 from tests import bitemporal_feeds as feeds
 from tests.bitemporal_feeds import MOMENTS, OPTIONS, Record, Row, expected, spec
+from tests.cdc_algebra import Event, Op, State, folded, rows
 
 
 def event(record: Record) -> Event:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.cdc.algebra import Event, Row, State, folded, rows, snapshot_events, table, with_snapshot
 from lakelet.language.model import ChangeSpec, NullUpdates
+from tests.cdc_algebra import Event, Row, State, folded, rows, snapshot_events, table, with_snapshot
 from tests.cdc_cases import BAD_CASES, CASES, NULLS, PAIRS, SNAPSHOT_CASES, Batches, Case, Feed, Record, SnapshotCase, shuffled
 from tests.cdc_feeds import random_feed, stated
 

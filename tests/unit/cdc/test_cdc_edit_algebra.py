@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lakelet.cdc.algebra import Event, Op, Row, State, folded, rows
-from lakelet.cdc.edits import edited
 from lakelet.language.model import ChangeSpec
+from tests.cdc_algebra import Event, Op, Row, State, folded, rows
 from tests.cdc_cases import NULLS, PAIRS
+from tests.cdc_edit_algebra import edited
 from tests.cdc_edits import Edits
 from tests.cdc_feeds import random_feed
 

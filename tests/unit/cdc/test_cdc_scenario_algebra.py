@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.cdc.algebra import Event, Op, State, folded, rows
+from tests.cdc_algebra import Event, Op, State, folded, rows
 from tests.cdc_cases import Record
 from tests.cdc_scenarios import LEAVES, Batch, expected, scenario
 

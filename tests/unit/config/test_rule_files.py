@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
-from lakelet.config.rule_files import RuleError, all_checks, all_rules, read_rule_file, rules
+from expectations import RuleError, rules
+from lakelet.base.errors import DefinitionErrors
+from lakelet.config.rule_files import read_all, read_rule_file
 from tests.paths import ROOT
 
 ORDERS = """\
@@ -39,16 +41,23 @@ def rule_file(tmp_path):
     return write
 
 
-def test_the_loader_that_is_deployed_with_the_pipelines_is_the_one_that_lakelet_uses():
-    own = ROOT / "src" / "lakelet" / "config" / "rule_files.py"
-    assert own.is_symlink()
-    assert own.resolve() == (ROOT / "expectations" / "__init__.py").resolve()
+def errors(folder):
+    """What the engine says about the files, as one text for each mistake."""
+    with pytest.raises(DefinitionErrors) as refused:
+        read_all(folder)
+    assert {error.code for error in refused.value.errors} == {"RULE_FILE_INVALID"}
+    hints = [f"; did you mean {' or '.join(map(repr, error.nearest))}?" if error.nearest else "" for error in refused.value.errors]
+    return [f"{e.where.file}:{e.where.line}: {e.what}{hint}" for e, hint in zip(refused.value.errors, hints, strict=True)]
+
+
+def test_no_file_of_the_package_is_a_link():
+    assert [path for path in (ROOT / "src" / "lakelet").rglob("*") if path.is_symlink()] == []
 
 
 def test_the_loader_needs_nothing_but_the_standard_library_and_yaml():
     text = (ROOT / "expectations" / "__init__.py").read_text(encoding="utf-8")
     imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
-    assert imported == {"__future__", "collections", "difflib", "functools", "pathlib", "re", "typing", "yaml"}
+    assert imported == {"collections", "difflib", "functools", "pathlib", "typing", "yaml"}
 
 
 def test_the_loader_gives_the_same_rules_where_lakelet_cannot_be_imported(tmp_path):
@@ -77,7 +86,7 @@ print(json.dumps([{d: {a: rules(d, action=a) for a in actions} for d in datasets
 
 
 def test_a_rule_is_text_or_a_mapping_with_more_about_it(rule_file):
-    first, second, third = all_rules(rule_file(ORDERS))
+    first, second, third = read_all(rule_file(ORDERS))[0]
     assert (first.name, first.constraint, first.line, first.tags, first.owner) == ("known", "a > 0", 4, (), None)
     assert (second.name, second.constraint, second.line, second.tags) == ("has_id", "id IS NOT NULL", 6, ("validity", "keys"))
     assert (second.description, second.owner) == ("An order without a number cannot be refunded.", "sales@example.com")
@@ -97,7 +106,7 @@ def test_rules_are_chosen_by_action_by_tag_or_by_both(rule_file):
 
 
 def test_checks_of_a_table_have_a_kind_with_arguments_and_a_severity(rule_file):
-    first, second = all_checks(rule_file(ORDERS))
+    first, second = read_all(rule_file(ORDERS))[1]
     assert (first.dataset, first.name, first.kind, first.arguments) == ("orders", "one_row_each", "unique", {"columns": ("id",)})
     assert (first.severity, first.owner, first.line) == ("critical", "sales@example.com", 13)
     assert (second.kind, second.arguments, second.severity) == ("rows", {"at_least": 1}, "warning")
@@ -126,7 +135,7 @@ def test_a_dataset_with_checks_alone_has_no_rules(rule_file):
     ],
 )
 def test_every_kind_of_check_has_its_arguments(rule_file, check, arguments):
-    (found,) = all_checks(rule_file(f"datasets:\n  orders:\n    checks:\n      c:\n        {check}"))
+    _, (found,) = read_all(rule_file(f"datasets:\n  orders:\n    checks:\n      c:\n        {check}"))
     assert (found.kind, found.arguments) == (check.split(":")[0], arguments)
 
 
@@ -189,15 +198,34 @@ def test_every_kind_of_check_has_its_arguments(rule_file, check, arguments):
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_nearest_name(rule_file, text, message):
-    with pytest.raises(RuleError) as error:
+    assert message in errors(rule_file(text))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "datasets:\n  orders:\n    dorp:\n      has_id: id > 0",
+            r"/orders\.yml: datasets\.orders: unknown 'dorp' .*; did you mean 'drop'\?",
+        ),
+        ("layers: {silver: {checks: {a: {rows: 1}}}}", r"layers\.silver: unknown 'checks' \(known: warn, drop, fail\)"),
+        ("datasets:\n  orders:\n    drop: {has_id: 5}", r"datasets\.orders\.drop\.has_id: expected SQL text, got 5"),
+        ("datasets:\n  orders:\n    drop: {has_id: {tags: [a]}}", r"datasets\.orders\.drop\.has_id: expected SQL text, got ''"),
+        ("datasets:\n  orders:\n    drop: id > 0", r"datasets\.orders\.drop: expected names, each with its own entry; got 'id > 0'"),
+        ("- orders", r"/orders\.yml: expected datasets, layers, columns, each with its own entry"),
+        ("datasets: [", r"/orders\.yml: not YAML: "),
+    ],
+)
+def test_the_loader_itself_refuses_what_would_turn_rules_off(rule_file, text, message):
+    """Where Lakelet does not check the files, as on Databricks."""
+    with pytest.raises(RuleError, match=message):
         rules("orders", "drop", folder=rule_file(text))
-    assert message in str(error.value)
 
 
 def test_all_mistakes_of_a_file_are_found_together(rule_file):
     folder = rule_file("datasets:\n  orders:\n    dorp:\n      a: x\n    warn:\n      b: 7\n      c: d > 0\nlayer: {}")
     found = read_rule_file(folder / "orders.yml")
-    assert sorted(error.line for error in found.errors) == [3, 6, 8]
+    assert sorted(error.where.line for error in found.errors) == [3, 6, 8]
     assert [rule.name for rule in found.rules] == ["c"]
 
 
@@ -212,7 +240,7 @@ def test_two_rules_of_one_name_that_meet_on_a_dataset_are_refused(rule_file):
     folder = rule_file("columns:\n  a:\n    drop:\n      known: a > 1", name="shared.yml")
 
     assert rules("orders", "warn", folder=folder) == {"known": "a > 0"}
-    with pytest.raises(RuleError, match=r"shared\.yml:4: orders already has a rule 'known', from .*/orders\.yml:4"):
+    with pytest.raises(RuleError, match=r"/shared\.yml: orders already has a rule 'known', from .*/orders\.yml"):
         rules("orders", "warn", columns=["a"], folder=folder)
 
 

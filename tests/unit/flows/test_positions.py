@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from lakelet.files.delta_log import TableLog, streams_from_log
 from lakelet.flows.checkpoints import read_checkpoint
 from lakelet.flows.stream_decisions import physical_filter, table_position
-from lakelet.storage.delta.tables import TableLog, streams_from_log
 
 
 def commit(folder, version, *actions):
@@ -70,11 +70,11 @@ def test_a_stream_starts_from_the_log_only_while_that_is_whole_and_append_only(t
 def test_commits_that_put_rows_into_other_files_settle_nothing_new(tmp_path):
     commit(tmp_path, 0, {"metaData": {}}, add("a"))
     commit(tmp_path, 1, add("a", dataChange=False), {"remove": {"path": "x", "dataChange": False}})
-    assert TableLog(tmp_path).settled(0) == 0
+    assert TableLog(tmp_path).content_version(0) == 0
     commit(tmp_path, 2, {"metaData": {}})
-    assert TableLog(tmp_path).settled(1) == 2
+    assert TableLog(tmp_path).content_version(1) == 2
     commit(tmp_path, 3, add("b"))
-    assert TableLog(tmp_path).settled(2) == 3
+    assert TableLog(tmp_path).content_version(2) == 3
 
 
 def test_mapped_columns_are_looked_up_under_their_physical_names():

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.maintenance.layout import DataFile, How, Job, job_for, saved_files
-from lakelet.maintenance.settings import LEAST_SECONDS, TARGET_BYTES, MaintenanceSettings, size
+from lakelet.maintenance.layout import (
+    LEAST_SECONDS,
+    TARGET_BYTES,
+    DataFile,
+    MaintenanceSettings,
+    OptimizeJob,
+    OptimizeKind,
+    job_for,
+    saved_files,
+    size,
+)
 
 MB = 1 << 20
 
@@ -27,8 +36,8 @@ def test_files_of_two_partitions_stay_apart():
 
 def test_a_table_is_left_alone_where_fewer_than_eight_files_would_be_saved():
     job = job_for(files(*[1] * 9), target=100 * MB)
-    assert isinstance(job, Job)
-    assert (job.how, job.files, job.why) == (How.COMPACT, 1, "saves 8 of 9 files")
+    assert isinstance(job, OptimizeJob)
+    assert (job.how, job.files, job.why) == (OptimizeKind.COMPACT, 1, "saves 8 of 9 files")
     assert job_for(files(*[1] * 8), target=100 * MB) == "OPTIMIZE would save 7 files; it is done from 8 on"
     assert job_for(files(99, 99), target=100 * MB) == "2 files, none to put together"
     assert job_for([], target=100 * MB) == "it has no rows"
@@ -37,11 +46,11 @@ def test_a_table_is_left_alone_where_fewer_than_eight_files_would_be_saved():
 def test_a_table_is_sorted_again_when_eight_files_or_a_full_one_came_since():
     old = files(*[99] * 3)
     for new in (files(*[1] * 8, partition="n"), files(60, 60, partition="n")):
-        job = job_for([*old, *new], target=100 * MB, how=How.ZORDER, columns=("a", "b"), unsorted={file.path for file in new})
-        assert isinstance(job, Job)
-        assert (job.how, job.columns, job.why) == (How.ZORDER, ("a", "b"), f"{len(new)} files not sorted by a, b")
+        job = job_for([*old, *new], target=100 * MB, how=OptimizeKind.ZORDER, columns=("a", "b"), unsorted={file.path for file in new})
+        assert isinstance(job, OptimizeJob)
+        assert (job.how, job.columns, job.why) == (OptimizeKind.ZORDER, ("a", "b"), f"{len(new)} files not sorted by a, b")
     new = files(1, 1, partition="n")
-    left = job_for([*old, *new], target=100 * MB, how=How.ZORDER, columns=("a",), unsorted={file.path for file in new})
+    left = job_for([*old, *new], target=100 * MB, how=OptimizeKind.ZORDER, columns=("a",), unsorted={file.path for file in new})
     assert left == "OPTIMIZE would save 1 file; it is done from 8 on"
 
 

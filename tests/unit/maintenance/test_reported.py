@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from lakelet.base.errors import LakeletError
 from lakelet.config.pipeline_identity import Identity
 from lakelet.language.model import Kind
-from lakelet.maintenance.reported import report
+from lakelet.maintenance.maintain import append_events
 from lakelet.maintenance.results import Amount, Maintained
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
@@ -31,7 +31,7 @@ def storage_of_two_pipelines(folder: Path) -> Storage:
 
 def test_each_table_that_was_changed_or_failed_is_told_of_with_its_pipeline_and_what_was_left_is_not(tmp_path: Path) -> None:
     storage = storage_of_two_pipelines(tmp_path)
-    assert report(storage, [FAILED, LEFT, EMPTIED], "m-1") is None
+    assert append_events(storage, [FAILED, LEFT, EMPTIED], "m-1") is None
     rows = [row for file in Path(str(storage.events)).glob("*.parquet") for row in pq.read_table(file, partitioning=None).to_pylist()]
     assert [(row["origin"]["dataset_name"], row["origin"]["pipeline_name"], row["level"], row["event_type"]) for row in rows] == [
         ("main.shop.orders", "shop", "ERROR", "maintenance_progress"),
@@ -45,13 +45,13 @@ def test_each_table_that_was_changed_or_failed_is_told_of_with_its_pipeline_and_
 
 def test_maintenance_that_changed_nothing_writes_nothing(tmp_path: Path) -> None:
     storage = storage_of_two_pipelines(tmp_path)
-    assert report(storage, [LEFT], "m-1") is None
+    assert append_events(storage, [LEFT], "m-1") is None
     assert not Path(str(storage.events)).exists()
 
 
 def test_a_log_that_cannot_be_written_is_a_word_and_undoes_nothing(tmp_path: Path) -> None:
     storage = storage_of_two_pipelines(tmp_path)
     Path(str(storage.events)).write_text("no table")
-    problem = report(storage, [EMPTIED], "m-1")
+    problem = append_events(storage, [EMPTIED], "m-1")
     assert problem is not None
     assert problem.code in ("EVENT_LOG_FAILED", "STORAGE_FAILED")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from lakelet.config.rule_files import all_checks, all_rules
+from lakelet.config.rule_files import read_all
 from lakelet.rules.suggestions import ColumnProfile, suggested_yaml, suggestions
 
 PROFILE = [
@@ -71,8 +71,8 @@ def test_an_empty_table_suggests_nothing():
 def test_the_yaml_is_a_rule_file_and_says_what_each_rule_would_have_dropped(tmp_path):
     text = suggested_yaml(list(suggestions("orders", 100, PROFILE)))
     (tmp_path / "orders.yml").write_text(text)
-    assert {r.name: r.constraint for r in all_rules(tmp_path)}["kind_known"] == r"kind IN ('it\'s', 'x')"
-    assert [c.arguments for c in all_checks(tmp_path)] == [{"columns": ("id",)}, {"columns": ("odd name",)}]
+    assert {r.name: r.constraint for r in read_all(tmp_path)[0]}["kind_known"] == r"kind IN ('it\'s', 'x')"
+    assert [c.arguments for c in read_all(tmp_path)[1]] == [{"columns": ("id",)}, {"columns": ("odd name",)}]
     assert "      has_id: id IS NOT NULL  # today 0 of 100 rows dropped" in text.splitlines()
     assert "      id_unique: {unique: id}  # today no duplicates in 100 rows" in text.splitlines()
     assert "# today 0 of 100 rows break it; 80.0% of the rows have a value" in text

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from lakelet.cli.spark_start import StepLines
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
+from lakelet.cli.spark_start import StepLines
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 from lakelet.spark.launch import first_start as preparation

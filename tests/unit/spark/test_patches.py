@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakelet.autoloader.standalone import STAND_ALONE, opened
 
 import lakelet
 from lakelet.autoloader import standalone
+from lakelet.autoloader.standalone import STAND_ALONE, opened
 from lakelet.base import patching
 from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, patched_with, put_on, without_context

@@ -105,6 +105,14 @@ def test_published_views_that_are_cut_off_are_written_again(storage):
     assert list(load_views(storage)) == ["main.default.v"]
 
 
+def test_published_views_of_another_format_are_refused(storage):
+    save_views(storage, [PublishedView("main.default.v", "SELECT 1", "main", "default")], owner="p")
+    file = storage.system / "views.json"
+    file.write_text(file.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(LakeletError, match=r"FORMAT_UNKNOWN.*views\.json has format 2; this Lakelet reads format 1"):
+        load_views(storage)
+
+
 # ------------------------------------------------------------------------------------------------------------ a disk that takes nothing
 
 

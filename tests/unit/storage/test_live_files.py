@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lakelet.storage.delta import live_files
-from lakelet.storage.delta.live_files import LiveFiles
+from lakelet.storage.delta import known_files
+from lakelet.storage.delta.known_files import LiveFiles
 
 
 def add(name: str, size: int = 10, **more: Any) -> dict[str, Any]:
@@ -64,16 +64,16 @@ def test_a_log_that_does_not_tell_the_files_is_left_to_delta_from_then_on(table:
 
 
 def test_large_tables_and_logs_without_their_beginning_are_left_to_delta(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    table.commit(add("a", size=live_files.MOST_BYTES + 1))
+    table.commit(add("a", size=known_files.MOST_BYTES + 1))
     assert LiveFiles(table.folder).of(0) is None
     table.commit(remove("a"), add("b"), add("c"))
     assert names(LiveFiles(table.folder).of(1)) == ["b", "c"]
-    monkeypatch.setattr(live_files, "MOST_FILES", 1)
+    monkeypatch.setattr(known_files, "MOST_FILES", 1)
     assert LiveFiles(table.folder).of(1) is None
-    monkeypatch.setattr(live_files, "MOST_FILES", 9)
-    monkeypatch.setattr(live_files, "MOST_COMMITS", 1)
+    monkeypatch.setattr(known_files, "MOST_FILES", 9)
+    monkeypatch.setattr(known_files, "MOST_COMMITS", 1)
     assert LiveFiles(table.folder).of(1) is None
-    monkeypatch.setattr(live_files, "MOST_COMMITS", 9)
+    monkeypatch.setattr(known_files, "MOST_COMMITS", 9)
     (table.folder / "_delta_log" / f"{0:020d}.json").unlink()
     assert LiveFiles(table.folder).of(1) is None
 

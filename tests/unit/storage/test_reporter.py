@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
-import pytest
-from dataclasses import FrozenInstanceError
-from dataclasses import replace
-from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.events import Reporter
-from lakelet.storage.eventlog.states import EventType
-from lakelet.storage.eventlog.states import Level
-from lakelet.storage.root import Registry
-from lakelet.storage.root import Storage
-from lakelet.storage.root import StoredDataset
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from tests.paths import ROOT
 
+import pytest
+
+from lakelet.storage.eventlog.events import Event, Reporter
+from lakelet.storage.eventlog.states import EventType, Level
+from lakelet.storage.root import Registry, Storage, StoredDataset
+from tests.paths import ROOT
 
 TABLE = StoredDataset("main.shop.t", "streaming_table", "tables/main/shop/t")
 
@@ -85,4 +81,4 @@ def test_events_get_their_origin_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Origin"
     }
-    assert makers == {"deploy/watching.py", "maintenance/reported.py", "storage/eventlog/events.py", "update/idle/record.py"}
+    assert makers == {"deploy/watching.py", "maintenance/maintain.py", "storage/eventlog/events.py", "update/idle/record.py"}

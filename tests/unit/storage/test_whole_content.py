@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lakelet.storage.delta.whole_content import whole_content
+from lakelet.storage.delta.known_files import whole_content
 
 COUNTED = json.dumps({"lakelet": {"rows": 2}})
 

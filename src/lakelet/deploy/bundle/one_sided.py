@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config import delta_properties, properties, rule_files
+from lakelet.config import delta_properties, properties
+from lakelet.config.rule_files import read_rule_file, rule_files
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings, setting_line
 from lakelet.config.yaml_tree import Node, Problems, Remark, children, elements, shown_path
 from lakelet.deploy.bundle.coverage import CODE
@@ -107,8 +108,8 @@ def _pipeline_differences(key: ResourceKey, pipeline: Node, problems: Problems) 
 
 
 def _table_checks(root: Path, cwd: Path) -> Iterator[Remark]:
-    for file in rule_files.rule_files(root / "expectations"):
-        checks = rule_files.read_rule_file(file).checks
+    for file in rule_files(root / "expectations"):
+        checks = read_rule_file(file).checks
         if checks:
             yield (
                 f"only here: {len(checks)} table check{'s' if len(checks) > 1 else ''} after each update; Databricks makes none",

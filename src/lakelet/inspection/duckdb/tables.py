@@ -15,6 +15,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from lakelet.base.names import Namespace, TableName
+from lakelet.files.delta_rs import is_mapped, open_or_none, query, schema_fields
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.duckdb.queries import Queries, Query, Stored, parsed
@@ -32,8 +33,7 @@ from lakelet.inspection.duckdb.values import (
     of_field,
     text_literal,
 )
-from lakelet.inspection.opened import find_stored, is_mapped, path_of, unknown_table, unwritten
-from lakelet.storage.delta_rs import open_or_none, query
+from lakelet.inspection.opened import find_stored, path_of, unknown_table, unwritten
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import NAMES, SOURCE, event_view
@@ -216,8 +216,7 @@ def delta_source(table: Any, number: int) -> DeltaSource:
     unknown = sorted(set(features) - _READABLE)
     if unknown:
         raise NotSame(f"a table has the feature {unknown[0]}")
-    fields = json.loads(table.schema().to_json())["fields"]
-    return DeltaSource(table, Stored(f"t{number}", tuple(_column(found) for found in fields)))
+    return DeltaSource(table, Stored(f"t{number}", tuple(_column(found) for found in schema_fields(table))))
 
 
 def _column(found: Mapping[str, Any]) -> tuple[str, Type | None]:

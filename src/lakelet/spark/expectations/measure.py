@@ -18,7 +18,7 @@ from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Action, Expectation
 from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
-from lakelet.storage.delta.divided import HELD, HELD_TYPE
+from lakelet.storage.delta.divided import LEAVING, LEAVING_TYPE
 from lakelet.storage.rule_counts import RuleCount
 
 SOURCE_FILE = f"{RESULT}file"
@@ -90,7 +90,7 @@ def with_hidden_results(stream: DataFrame, rules: Sequence[Expectation]) -> tupl
 def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str, *, hold: bool = False) -> DataFrame:
     """The rows that break no drop rule; their counts arrive under `watch` once the rows have been written.
 
-    `hold`: all rows, and in the column `HELD` what a quarantine is to know of those that break one.
+    `hold`: all rows, and in the column `LEAVING` what a quarantine is to know of those that break one.
 
     Rules are judged on the incoming row, so their order does not matter (EP-4). Rows that break a fail rule stay in: the caller refuses the
     whole write when `Counts.violation` is set. Rules that only count are counted on the rows as they are: the struct of booleans would cost
@@ -116,7 +116,7 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
         counted.append(F.min(F.when(_any([failed[i] for i in fails]), _violation_json(rules, fails, failed, columns))).alias("violation"))
     observed = with_checks.observe(watch, *counted)
     if hold:
-        return observed.withColumn(HELD, _held(rows, rules, failed, drops)).drop(CHECKS, *results)
+        return observed.withColumn(LEAVING, _held(rows, rules, failed, drops)).drop(CHECKS, *results)
     return (observed.filter(~_any(drops)) if drops else observed).drop(CHECKS, *results)
 
 
@@ -160,9 +160,9 @@ def _described(rule: Expectation) -> Column:
 
 
 def _held(rows: DataFrame, rules: Sequence[Expectation], failed: Sequence[Column], drops: Sequence[Column]) -> Column:
-    """The column `HELD`: the names of all rules that a row breaks, and its file where that is known; NULL unless one of them drops it."""
+    """The column `LEAVING`: all rules that a row breaks, and its file where that is known; NULL unless one of them drops it."""
     if not drops:
-        return F.lit(None).cast(HELD_TYPE)
+        return F.lit(None).cast(LEAVING_TYPE)
     names = F.filter(F.array(*(F.when(failed[i], F.lit(rule.name)) for i, rule in enumerate(rules))), lambda name: name.isNotNull())
     file = F.col(SOURCE_FILE) if SOURCE_FILE in rows.columns else F.lit(None).cast("string")
     return F.when(_any(drops), F.struct(names.alias("rules"), file.alias("file")))

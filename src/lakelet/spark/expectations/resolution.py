@@ -39,7 +39,7 @@ _OBSERVES = "CollectMetrics"
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedConditions:
     """Conditions that name columns of `rows` only, which have a column `RESULT`… for each condition that needed more.
 
     `below`: the positions of those that name a column which the last projections of the query leave out or rename.
@@ -50,7 +50,7 @@ class Resolved:
     below: frozenset[int] = frozenset()
 
 
-def checked(rows: DataFrame, conditions: Sequence[Column]) -> tuple[DataFrame, Resolved]:
+def checked(rows: DataFrame, conditions: Sequence[Column]) -> tuple[DataFrame, ResolvedConditions]:
     """Return the rows with the struct `CHECKS` of the conditions as `r0`, `r1` …, and what the struct is made of.
 
     Raises what Spark raises about a condition that finds its columns nowhere.
@@ -58,12 +58,12 @@ def checked(rows: DataFrame, conditions: Sequence[Column]) -> tuple[DataFrame, R
     tried = _unobserved(rows)
     with suppress(PySparkException):
         checks = _with_checks(tried, conditions)
-        return checks if tried is rows else _with_checks(rows, conditions), Resolved(rows, tuple(conditions))
+        return checks if tried is rows else _with_checks(rows, conditions), ResolvedConditions(rows, tuple(conditions))
     found = on_own_columns(rows, conditions)
     return _with_checks(found.rows, found.conditions), found
 
 
-def on_own_columns(rows: DataFrame, conditions: Sequence[Column]) -> Resolved:
+def on_own_columns(rows: DataFrame, conditions: Sequence[Column]) -> ResolvedConditions:
     """Return conditions that the rows answer wherever they are, in a micro-batch too: by the columns they return and results in others.
 
     Raises what Spark raises about a condition that finds its columns nowhere.
@@ -76,7 +76,7 @@ def on_own_columns(rows: DataFrame, conditions: Sequence[Column]) -> Resolved:
         name = f"{RESULT}{i}"
         rows = _with_result_below(rows, name, conditions[i]) if i in below else rows.withColumn(name, conditions[i])
     results = {i: F.col(f"{RESULT}{i}") for i in hidden}
-    return Resolved(rows, tuple(results.get(i, condition) for i, condition in enumerate(conditions)), below)
+    return ResolvedConditions(rows, tuple(results.get(i, condition) for i, condition in enumerate(conditions)), below)
 
 
 def _with_checks(rows: DataFrame, conditions: Sequence[Column]) -> DataFrame:
@@ -149,4 +149,4 @@ def lost_in(rows: DataFrame, name: str) -> str | None:
     return None
 
 
-__all__ = ["CHECKS", "RESULT", "Resolved", "checked", "lost_in", "on_own_columns"]
+__all__ = ["CHECKS", "RESULT", "ResolvedConditions", "checked", "lost_in", "on_own_columns"]

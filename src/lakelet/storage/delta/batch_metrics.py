@@ -209,7 +209,7 @@ def size_of(files: Sequence[Any]) -> int:
 
 
 def _changes(kept: Mapping[str, Any]) -> RowChanges | None:
-    """What a commit keeps about changes of rows; of an older Lakelet without the bytes."""
+    """What a commit keeps about changes of rows."""
     return RowChanges(kept["upserted"], kept["deleted"], kept["rewritten"], kept.get("bytes")) if "upserted" in kept else None
 
 

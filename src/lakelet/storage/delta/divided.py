@@ -22,9 +22,9 @@ from lakelet.storage.delta import schemas
 from lakelet.storage.delta.table_spec import TableSpec
 from lakelet.storage.delta.transaction import Transaction
 
-HELD = "__lakelet_held"
-"""The column that divides: NULL in rows for the table itself, else a struct about the row (`HELD_TYPE`)."""
-HELD_TYPE = T.StructType([T.StructField("rules", T.ArrayType(T.StringType())), T.StructField("file", T.StringType())])
+LEAVING = "__lakelet_leaving"
+"""The column that says which rows leave: NULL in rows for the table itself, else a struct about the row (`LEAVING_TYPE`)."""
+LEAVING_TYPE = T.StructType([T.StructField("rules", T.ArrayType(T.StringType())), T.StructField("file", T.StringType())])
 
 _FOLDER, _LEAVES = "divided", "lakelet-leaves"  # parts of paths in the table's folder: VACUUM passes over names that begin with _
 _WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
@@ -33,7 +33,7 @@ _PASSED_ON = ("delta.dataskipping", "delta.autooptimize", "delta.parquet.", "del
 
 @dataclass(frozen=True)
 class Marks:
-    """The columns that the other table adds: their types, and their values from `HELD`. `at`: microseconds since 1970, in one of them."""
+    """The columns that the other table adds: types, and values from `LEAVING`. `at`: microseconds since 1970, in one of them."""
 
     fields: T.StructType
     values: Mapping[str, Column]
@@ -41,7 +41,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class Held:
+class LeavingRows:
     """The rows that leave, with the columns of `Marks`. `rows`: to be read. `staged`: the files that have them, in no table."""
 
     marks: Marks
@@ -64,16 +64,16 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Divided:
-    """Files for the table, not committed, and the rows that left it. Both stay readable in the context."""
+class SplitFiles:
+    """Files for the table, not committed, and the rows that leave it. Both stay readable in the context."""
 
     files: Sequence[Any]
-    held: Held
+    leaving: LeavingRows
 
 
 @contextmanager
-def divided(transaction: Transaction, rows: DataFrame, spec: TableSpec, marks: Marks) -> Iterator[Divided]:
-    """Write the rows whose `HELD` is NULL as files of the table `transaction` works on, which it describes as `spec` says."""
+def split_files(transaction: Transaction, rows: DataFrame, spec: TableSpec, marks: Marks) -> Iterator[SplitFiles]:
+    """Write the rows whose `LEAVING` is NULL as files of the table `transaction` works on, which it describes as `spec` says."""
     schema = spec.schema
     staged = _staged(transaction, spec, marks)
     if staged is not None:
@@ -81,14 +81,14 @@ def divided(transaction: Transaction, rows: DataFrame, spec: TableSpec, marks: M
         return
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        files = transaction.write(schemas.aligned(kept.where(F.col(HELD).isNull()), schema))
-        yield Divided(files, Held(marks, lambda: _marked(kept.where(F.col(HELD).isNotNull()), marks)))
+        files = transaction.write(schemas.aligned(kept.where(F.col(LEAVING).isNull()), schema))
+        yield SplitFiles(files, LeavingRows(marks, lambda: _marked(kept.where(F.col(LEAVING).isNotNull()), marks)))
     finally:
         kept.unpersist()
 
 
 def _marked(rows: DataFrame, marks: Marks) -> DataFrame:
-    return rows.withColumns(dict(marks.values)).drop(HELD)
+    return rows.withColumns(dict(marks.values)).drop(LEAVING)
 
 
 def _staged(transaction: Transaction, spec: TableSpec, marks: Marks) -> Transaction | None:
@@ -119,15 +119,15 @@ def _with_marks(schema: T.StructType, marks: Marks) -> T.StructType:
     return T.StructType([*schema.fields, *marks.fields.fields, T.StructField(_LEAVES, T.BooleanType())])
 
 
-def _in_one_job(transaction: Transaction, staged: Transaction, rows: DataFrame, spec: TableSpec, marks: Marks) -> Iterator[Divided]:
-    marked = _marked(rows.withColumn(_LEAVES, F.col(HELD).isNotNull()), marks)
+def _in_one_job(transaction: Transaction, staged: Transaction, rows: DataFrame, spec: TableSpec, marks: Marks) -> Iterator[SplitFiles]:
+    marked = _marked(rows.withColumn(_LEAVES, F.col(LEAVING).isNotNull()), marks)
     with nullcontext() if spec.partition_cols else _two_writers(rows.sparkSession):
         files = staged.write(schemas.aligned(marked, _with_marks(spec.schema, marks)))
     leaving = [file for file in files if _partition(file) == "true"]
     kept = [_kept(transaction, file, marks) for file in files if _partition(file) != "true"]
     movable = None if spec.partition_cols else (staged, leaving)
     try:
-        yield Divided(kept, Held(marks, lambda: staged.written_rows(leaving).drop(_LEAVES), movable))
+        yield SplitFiles(kept, LeavingRows(marks, lambda: staged.written_rows(leaving).drop(_LEAVES), movable))
     finally:
         staged.discard(leaving)
 
@@ -165,4 +165,4 @@ def _two_writers(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(_WRITERS, before)
 
 
-__all__ = ["HELD", "HELD_TYPE", "Divided", "divided"]
+__all__ = ["LEAVING", "LEAVING_TYPE", "SplitFiles", "split_files"]

@@ -1,4 +1,4 @@
-"""Held rows of a flow that reads its sources again (QU-15): what it had put into a quarantine before, and what of that comes again."""
+"""Rows that a flow had quarantined and quarantines once more, because it reads its sources again (QU-15)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _KEY = "__lakelet_key_"
 
 
 @dataclass(frozen=True)
-class Leaving:
+class RepeatedRows:
     """Rows of a quarantine that the batch of a flow replaces.
 
     Args:
         dead: whether a row is of a batch that no table has, and that nobody tries again; None for none.
-        earlier: whether a row was held before the flow began again.
+        earlier: whether a row was quarantined before the flow began again.
         batch: the rows of the batch, with the columns of the dataset.
     """
 
@@ -48,7 +48,7 @@ class Leaving:
         return kept.unionByName(old.join(found, reduce(and_, same), "left_anti").select(*map(_column, rows.columns)))
 
     def _met(self, rows: DataFrame) -> DataFrame:
-        """The keys of rows of the batch that are equal to one that was held before: in all columns that both have."""
+        """The keys of rows of the batch that are equal to one that was quarantined before: in all columns that both have."""
         columns = self._columns(rows)
         held = _keyed(rows.where(self.earlier), columns, f"{_KEY}old_")
         same = [F.col(f"{_KEY}{n}").eqNullSafe(F.col(f"{_KEY}old_{n}")) for n in range(len(columns))]
@@ -85,4 +85,4 @@ def _comparable(data_type: Any) -> bool:
     return not isinstance(data_type, T.MapType | T.VariantType)
 
 
-__all__ = ["Leaving", "any_of"]
+__all__ = ["RepeatedRows", "any_of"]

@@ -62,7 +62,7 @@ class LaterUpkeep:
         return False
 
     def leaves_out_compaction(self, path: AnyPath, files: int) -> bool:
-        """Whether a commit to a table that is to be compacted is to leave that out. `files`: how many more the table has afterwards."""
+        """Whether a commit leaves out the compaction that is due. `files`: how many more the table has afterwards."""
         with self._lock:
             if self.is_on:
                 owed = self._owed.setdefault(str(path), _Owed())
@@ -79,7 +79,7 @@ class LaterUpkeep:
                 action(spark, path)
 
     def _due(self) -> tuple[str, Callable[[SparkSession, str], None]] | None:
-        """A table and what is to be done there, which counts as done."""
+        """A table and what is due there, which counts as done from now on."""
         with self._lock:
             for path, owed in self._owed.items() if self.is_on else ():
                 if owed.files >= FILES:

@@ -19,14 +19,14 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import look_up
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import HELD, Held, Marks
-from lakelet.storage.delta.held_again import Leaving, any_of
+from lakelet.storage.delta.divided import LEAVING, LeavingRows, Marks
+from lakelet.storage.delta.held_again import RepeatedRows, any_of
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 
 BROKEN, AT, UPDATE, FLOW, FILE, RELEASED = "_broken_rules", "_quarantined_at", "_update_id", "_flow_name", "_source_file", "_released_by"
@@ -86,7 +86,7 @@ class Quarantine:
         behind: it may hold rows from before a reset.
         looks: every batch may have been tried before.
         update_id: of the update that judges the rows, `flow` its flow.
-        rereads: the flow has begun again while its dataset kept its rows, so what it held may come again (QU-15).
+        rereads: the flow has begun again while its dataset kept its rows, so rows that it has may come again (QU-15).
     """
 
     path: AnyPath
@@ -104,13 +104,13 @@ class Quarantine:
         now = datetime.now(timezone.utc)
         at = int(now.timestamp()) * 1_000_000 + now.microsecond
         own = {AT: F.timestamp_micros(F.lit(at)), UPDATE: F.lit(self.update_id), FLOW: F.lit(self.flow)}
-        leaves = F.col(HELD).isNotNull()
-        values = {BROKEN: F.col(f"{HELD}.rules"), **{name: F.when(leaves, value) for name, value in own.items()}}
-        return Marks(OWN, {**values, FILE: F.col(f"{HELD}.file"), RELEASED: F.lit(None).cast("string")}, at)
+        leaves = F.col(LEAVING).isNotNull()
+        values = {BROKEN: F.col(f"{LEAVING}.rules"), **{name: F.when(leaves, value) for name, value in own.items()}}
+        return Marks(OWN, {**values, FILE: F.col(f"{LEAVING}.file"), RELEASED: F.lit(None).cast("string")}, at)
 
     def keep(
         self,
-        held: Held | None,
+        leaving_rows: LeavingRows | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -122,7 +122,7 @@ class Quarantine:
     ) -> None:
         """Commit the rows that leave the batch which `metrics` counted: before the dataset's own commit, and in place of earlier attempts.
 
-        `held`: the rows, None for none. `spec`: of the dataset; `files` are those that its transaction is to commit.
+        `leaving_rows`: the rows, None for none. `spec`: of the dataset; `files` are those that its transaction is to commit.
         `whole`: the rows are all of the quarantine.
         Raises QUARANTINE_MISCOUNTED if there are not as many as were counted, QUARANTINE_COLUMN.
         """
@@ -134,7 +134,7 @@ class Quarantine:
             exists = TableLog(self.path).version() >= 0
             if not exists and not (self.active and (count or metrics.view is not None)):
                 return
-            self._commit(held if count and self.active else None, spec, metrics, dataset, files, txn=txn, again=again, whole=whole)
+            self._commit(leaving_rows if count and self.active else None, spec, metrics, dataset, files, txn=txn, again=again, whole=whole)
 
     def create(self, spec: TableSpec, spark: SparkSession) -> None:
         """Make the table without rows unless it is there, and empty it where its dataset was reset."""
@@ -151,7 +151,7 @@ class Quarantine:
 
     def _commit(
         self,
-        held: Held | None,
+        leaving_rows: LeavingRows | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -168,20 +168,20 @@ class Quarantine:
         own = Txn(of_batches(txn.app_id), txn.version) if txn is not None else None
         earlier = self._earlier(transaction, own) if exists and own is not None and again and not replaced else None
         made = not exists and metrics.view is not None
-        kept = _kept(own, metrics, held)
+        kept = _kept(own, metrics, leaving_rows)
         leaving = None
         if self.rereads and own is not None and exists and not replaced:
             kept = replace(kept, since=_begun(transaction, own, kept.at))
-            leaving = _leaving(transaction, dataset, kept, _columns_of(dataset.written_rows(kept_files), held))
-        nothing = held is None and earlier is None and leaving is None and not made
+            leaving = _leaving(transaction, dataset, kept, _columns_of(dataset.written_rows(kept_files), leaving_rows))
+        nothing = leaving_rows is None and earlier is None and leaving is None and not made
         if nothing and (not replaced or self._has_nothing(transaction, metrics, outdated)):
             return
         transaction, wanted = self._describe(transaction, spec, replaced=replaced)
         removed, rest = (transaction.removals(), None) if replaced else self._removed(transaction, earlier, leaving)
         files = transaction.write(schemas.aligned(rest, wanted.schema)) if rest is not None else []
-        if held is not None:  # last: their files may be moved, and the rest is compared with them
-            moved = None if column_mapping.is_mapped(transaction.properties) else held.moved(transaction, wanted.schema)
-            found = transaction.write(schemas.aligned(held.rows(), wanted.schema)) if moved is None else moved
+        if leaving_rows is not None:  # last: their files may be moved, and the rest is compared with them
+            moved = None if column_mapping.is_mapped(transaction.properties) else leaving_rows.moved(transaction, wanted.schema)
+            found = transaction.write(schemas.aligned(leaving_rows.rows(), wanted.schema)) if moved is None else moved
             self._check_count(found, kept.rows)
             files += found
         reached("quarantine.written")
@@ -212,7 +212,7 @@ class Quarantine:
         raise LakeletError("QUARANTINE_MISCOUNTED", what, dataset=self.dataset, where=self.where, todo=todo)
 
     def _removed(
-        self, transaction: Transaction, earlier: tuple[int, QuarantineCommit] | None, leaving: Leaving | None
+        self, transaction: Transaction, earlier: tuple[int, QuarantineCommit] | None, leaving: RepeatedRows | None
     ) -> tuple[list[Any], DataFrame | None]:
         """Removals of the files with the rows of an earlier attempt, and the other rows of these files where there are some.
 
@@ -267,9 +267,9 @@ def of_batches(app_id: str) -> str:
     return app_id + _OF_BATCHES
 
 
-def _kept(own: Txn | None, metrics: BatchMetrics, held: Held | None) -> QuarantineCommit:
-    at = held.marks.at if held is not None else int(datetime.now(timezone.utc).timestamp() * 1_000_000)
-    rows = metrics.quarantined or 0 if held is not None else 0
+def _kept(own: Txn | None, metrics: BatchMetrics, leaving_rows: LeavingRows | None) -> QuarantineCommit:
+    at = leaving_rows.marks.at if leaving_rows is not None else int(datetime.now(timezone.utc).timestamp() * 1_000_000)
+    rows = metrics.quarantined or 0 if leaving_rows is not None else 0
     view = asdict(metrics.view) if metrics.view is not None else None
     return QuarantineCommit(own.app_id if own else "", own.version if own else 0, at, metrics.update_id, metrics.flow, rows, view)
 
@@ -292,7 +292,7 @@ def _begun(transaction: Transaction, own: Txn, now: int) -> int | None:
     return None
 
 
-def _leaving(transaction: Transaction, dataset: Transaction, kept: QuarantineCommit, batch: DataFrame) -> Leaving | None:
+def _leaving(transaction: Transaction, dataset: Transaction, kept: QuarantineCommit, batch: DataFrame) -> RepeatedRows | None:
     """The rows of a quarantine that go because the flow of `kept` has begun again and reads them again; None if there are none."""
     if kept.since is None or not _has_older(transaction, kept.since):
         return None
@@ -303,7 +303,7 @@ def _leaving(transaction: Transaction, dataset: Transaction, kept: QuarantineCom
         if found.app_id.startswith(f"{kept.flow}/") and found.app_id != kept.app_id
     ]
     earlier = (F.col(FLOW) == F.lit(kept.flow)) & held & (F.col(AT) < F.timestamp_micros(F.lit(kept.since)))
-    leaving = Leaving(any_of(dead), earlier, batch)
+    leaving = RepeatedRows(any_of(dead), earlier, batch)
     return leaving if leaving.some(rows) else None
 
 
@@ -316,9 +316,9 @@ def _has_older(transaction: Transaction, since: int) -> bool:
     return False
 
 
-def _columns_of(rows: DataFrame, held: Held | None) -> DataFrame:
-    """All rows of a batch with the columns of its dataset: those that stay, and those that are held."""
-    return rows if held is None else rows.unionByName(held.rows().drop(*OWN.fieldNames()))
+def _columns_of(rows: DataFrame, leaving_rows: LeavingRows | None) -> DataFrame:
+    """All rows of a batch with the columns of its dataset: those that stay, and those that leave."""
+    return rows if leaving_rows is None else rows.unionByName(leaving_rows.rows().drop(*OWN.fieldNames()))
 
 
 def check_columns(schema: T.StructType, *, dataset: str, where: Location) -> None:
@@ -347,17 +347,17 @@ def unfinished_batches(transaction: Transaction, dataset: Transaction) -> list[Q
 
     The next attempt at one decides about its rows, unless its flow has begun again, or is gone: then there is none.
     """
-    waiting = {
+    pending = {
         Txn(app_id, version)
         for app_id, version in transaction.transactions().items()
         if app_id.endswith(_OF_BATCHES) and not dataset.done(Txn(app_id.removesuffix(_OF_BATCHES), version))
     }
     log = TableLog(transaction.path)
     found: dict[Txn, QuarantineCommit] = {}
-    for number in range(log.version(), -1, -1) if waiting else ():
+    for number in range(log.version(), -1, -1) if pending else ():
         commit = log.commit(number)
         kept = QuarantineCommit.of_commit(commit.user_metadata) if commit is not None else None
-        if kept is not None and (own := Txn(kept.app_id, kept.version)) in waiting:
+        if kept is not None and (own := Txn(kept.app_id, kept.version)) in pending:
             found.setdefault(own, kept)
     return [kept for kept in found.values() if kept.rows]
 

@@ -5,12 +5,12 @@ Files that hold a row that goes are written again without it. A change feed gets
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -57,7 +57,7 @@ def replace_rows(
     txn: Txn | None = None,
     replayed: bool = False,
 ) -> Written | None:
-    """Exchange rows of a table in one commit; None if `txn` had been committed before (only looked up when `replayed`).
+    """Exchange rows of a table in one commit; None if `txn` had been committed before (only checked when `replayed`).
 
     The table is made, or gets its new columns, in the same commit; a reader sees it before or after. Rows from before a reset all go.
     Raises what `tables.append` raises; then nothing was written.
@@ -152,3 +152,29 @@ def _rows_in(files: Sequence[Any]) -> int:
 
 def _is_data(file: Any) -> bool:
     return str(file.getClass().getSimpleName()) == "AddFile"
+
+
+# --- whole partitions ---------------------------------------------------------------------------------------------------------------------
+
+
+def overwrite_partitions(
+    spark: SparkSession, path: AnyPath, rows: Callable[[], DataFrame], spec: TableSpec, *, of: Column, measure: Measure
+) -> Written | None:
+    """Replace the rows for which the condition `of` on partition columns is true by `rows()`, for which it is true as well.
+
+    Return None, with nothing written, if the table is missing, belongs to an earlier reset or differs from `spec`: then it must be replaced
+    as a whole. A concurrent reader sees either the old or the new content.
+    """
+    with lock_of(path).alone():
+        transaction = Transaction(spark, path)
+        if transaction.read_version < 0 or transaction.outdated(spec) or column_mapping.is_mapped(transaction.properties):
+            return None
+        if not transaction.described(spec, replace=True):
+            return None
+        removed = transaction.removals(of)
+        files = transaction.write(schemas.aligned(rows(), spec.schema))
+        reached("view.files_written")
+        metrics = measure().with_files(files)
+        version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=True)
+        reached("view.committed")
+        return Written(version, metrics)

@@ -10,13 +10,13 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted
-from lakelet.storage.delta import declared
+from lakelet.storage.delta import table_spec
 from lakelet.storage.delta.transaction import Transaction
 
 CODE = "NOT_NULL_VIOLATED"
 
 
-def is_missing(path: declared.Path) -> Column:
+def is_missing(path: table_spec.Path) -> Column:
     """Whether a row has no value at a path; a field of a struct that is NULL itself is not missed."""
     found = F.col(quoted(path[0]))
     condition = F.lit(True)
@@ -28,10 +28,10 @@ def is_missing(path: declared.Path) -> Column:
 def check_stored(transaction: Transaction, wanted: T.StructType) -> None:
     """Raise NOT_NULL_VIOLATED if the table has rows that its new description does not allow; without a job where it asks for no more."""
     if transaction.read_version >= 0:
-        check_rows(transaction.rows, declared.tightened(transaction.schema, wanted))
+        check_rows(transaction.rows, table_spec.tightened(transaction.schema, wanted))
 
 
-def check_rows(rows: Callable[[], DataFrame], paths: Sequence[declared.Path]) -> None:
+def check_rows(rows: Callable[[], DataFrame], paths: Sequence[table_spec.Path]) -> None:
     """Raise NOT_NULL_VIOLATED if one of the rows has no value at one of the paths; without paths the rows are not asked for."""
     if not paths:
         return

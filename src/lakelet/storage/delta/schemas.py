@@ -44,7 +44,7 @@ class Incompatible(Exception):
 
 
 class Repartitioned(Incompatible):
-    """A table is to be partitioned by other columns than its files are."""
+    """A table is declared with other partition columns than its files have."""
 
     def __init__(self, stored: Sequence[str], wanted: Sequence[str]) -> None:
         before, now = (", ".join(columns) or "no column" for columns in (stored, wanted))

@@ -1,4 +1,4 @@
-"""Delta tables: reading their logs without Spark, and writing them in one transaction.
+"""Writes Delta tables, each write in one transaction. What their logs say is read in `files/delta_log.py`.
 
 A flow's write, the counts measured while writing, and the txn of the micro-batch are **one** Delta commit: the files, a
 `SetTransaction` action, and the counts as JSON in the commit's user metadata. So counts can neither be lost nor doubled, whatever line
@@ -7,8 +7,6 @@ the process dies at (docs/decisions/0002-one-commit.md).
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,161 +16,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
+from lakelet.base.names import quoted, split_name
 from lakelet.config import delta_properties
 from lakelet.config.properties import look_up
-from lakelet.files.paths import AnyPath, names_in
-from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
+from lakelet.files.delta_log import TableLog
+from lakelet.files.paths import AnyPath
+from lakelet.jvm.scala import items
+from lakelet.jvm.sessions import java_session, plain_sql
+from lakelet.storage.delta import column_mapping, required, schemas, table_spec
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import Held, Marks, divided
+from lakelet.storage.delta.divided import LeavingRows, Marks, split_files
 from lakelet.storage.delta.identities import Numbering, newest_spans
-from lakelet.storage.delta.live_files import LiveFiles
+from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
-
-# ------------------------------------------------------------------------------------------------------------ reading
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One version of a table.
-
-    `added`: partition values of each file that brought data; `changed`: files with data were removed; `removed`: any files were, also by
-    OPTIMIZE; `described`: it sets columns or properties, of the table `table_id`. `taken`: partition values of each file with data that
-    was removed, None where the log does not say. `change_files`: number of its files of change data, which the change feed has instead
-    of the others.
-    """
-
-    version: int
-    added: tuple[Mapping[str, str | None], ...]
-    changed: bool
-    removed: bool
-    described: bool
-    table_id: str | None
-    user_metadata: Mapping[str, Any] | None
-    taken: tuple[Mapping[str, str | None] | None, ...] = ()
-    change_files: int = 0
-
-
-class TableLog:
-    """The `_delta_log` of one table, read file by file and kept; safe to share between threads."""
-
-    def __init__(self, path: AnyPath) -> None:
-        self.path = path
-        self._commits: dict[int, Commit | None] = {}
-        self._lock = threading.Lock()
-
-    def version(self) -> int:
-        """Newest version, or -1 if the table does not exist."""
-        names = names_in(self.path / "_delta_log")
-        return max((int(name[:20]) for name in names if name.endswith(".json") and name[:20].isdigit()), default=-1)
-
-    def commit(self, version: int) -> Commit | None:
-        """One commit, or None if its log file was cleaned up."""
-        with self._lock:
-            if version not in self._commits:
-                file = self.path / "_delta_log" / f"{version:020d}.json"
-                try:
-                    self._commits[version] = _parse_commit(version, file.read_text())
-                except FileNotFoundError:
-                    self._commits[version] = None
-            return self._commits[version]
-
-    def table_id(self) -> str | None:
-        """Delta's id of the table, or None where the log does not reach back to its first version."""
-        first = self.commit(0)
-        return first.table_id if first else None
-
-    def commits(self, after: int, upto: int) -> list[Commit] | None:
-        """Commits in (after, upto], or None if one of them is gone."""
-        found = [self.commit(v) for v in range(after + 1, upto + 1)]
-        return None if None in found else [c for c in found if c is not None]
-
-    def actions(self, version: int) -> list[Mapping[str, Any]]:
-        """Every action of one commit, as Delta's log spells them. Raises FileNotFoundError if its log file was cleaned up."""
-        text = (self.path / "_delta_log" / f"{version:020d}.json").read_text()
-        return [json.loads(line) for line in text.splitlines()]
-
-    def bytes(self) -> int | None:
-        """The size of all files of the newest version, from the checksum that Delta writes beside each commit; None where there is none."""
-        try:
-            text = (self.path / "_delta_log" / f"{self.version():020d}.crc").read_text()
-            return int(json.loads(text)["tableSizeBytes"])
-        except (FileNotFoundError, ValueError, KeyError):
-            return None
-
-    def data_version(self, known: int) -> int:
-        """`known` if no commit after it added or removed data, else the newest version that did."""
-        latest = self.version()
-        commits = self.commits(known, latest)
-        if commits is None:
-            return latest
-        return max((c.version for c in commits if c.added or c.changed), default=known)
-
-    def settled(self, known: int) -> int:
-        """`known` if the commits after it only put rows into other files, as OPTIMIZE does, else the newest version."""
-        latest = self.version()
-        commits = self.commits(known, latest)
-        same = commits is not None and known <= latest and not any(c.added or c.changed or c.described for c in commits)
-        return known if same else latest
-
-
-_SHORT_LOG = 50
-
-
-def streams_from_log(log: TableLog) -> bool:
-    """Whether a new stream may read the table from version 0 of its log instead of from a snapshot.
-
-    Both give the same rows while the log is whole, only appends and never changed columns; files that OPTIMIZE put together may be gone.
-    Reading a snapshot costs a Spark job of a second or more at the first start **and** at the next one, which plans the last batch again.
-    """
-    latest = log.version()
-    commits = log.commits(-1, latest) if 0 <= latest < _SHORT_LOG else None
-    return commits is not None and not any(c.removed or (c.described and c.version > 0) for c in commits)
-
-
-def _parse_commit(version: int, text: str) -> Commit:
-    added: list[Mapping[str, str | None]] = []
-    taken: list[Mapping[str, str | None] | None] = []
-    changed = removed = described = False
-    user_metadata = table_id = None
-    change_files = 0
-    for line in text.splitlines():
-        if line.startswith('{"add"'):
-            action = json.loads(line)["add"]
-            if action.get("dataChange", True):
-                added.append(action.get("partitionValues", {}))
-        elif line.startswith('{"remove"'):
-            removed = True
-            action = json.loads(line)["remove"]
-            if action.get("dataChange", True):
-                changed = True
-                taken.append(action.get("partitionValues"))
-        elif line.startswith('{"cdc"'):
-            change_files += 1
-        elif line.startswith('{"metaData"'):
-            described = True
-            table_id = json.loads(line)["metaData"].get("id")
-        elif line.startswith('{"commitInfo"'):
-            raw = json.loads(line)["commitInfo"].get("userMetadata")
-            try:
-                user_metadata = json.loads(raw) if raw else None
-            except ValueError:
-                user_metadata = None
-    return Commit(
-        version=version,
-        added=tuple(added),
-        changed=changed,
-        removed=removed,
-        described=described,
-        table_id=table_id,
-        user_metadata=user_metadata if isinstance(user_metadata, dict) else None,
-        taken=tuple(taken),
-        change_files=change_files,
-    )
-
-
-# ------------------------------------------------------------------------------------------------------------ writing
 
 
 def stored_schema(spark: SparkSession, path: AnyPath) -> T.StructType:
@@ -232,7 +90,7 @@ def _create_clustered(spark: SparkSession, path: AnyPath, spec: TableSpec) -> No
     """Clustering is a table feature with state of its own; Delta's builder sets it up."""
     from delta.tables import DeltaTable
 
-    columns = clustering.written(spec.cluster_by, spec.schema.fieldNames())
+    columns = _clustering_columns(spec.cluster_by, spec.schema.fieldNames())
     builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(spec.schema).clusterBy(*columns)
     record = spec.declared.record() if spec.declared is not None else {}
     for key, value in {**(spec.properties or {}), **record}.items():
@@ -264,19 +122,19 @@ class Written:
     mapped: bool = False
 
 
-class HoldsRows(Protocol):
+class LeavingRowsTarget(Protocol):
     """Keeps the rows that drop rules leave out, in a commit of its own before that of the batch (docs/decisions/0033-quarantine.md)."""
 
     @property
     def active(self) -> bool:
-        """Whether rows have the column that says which of them leave (`divided.HELD`)."""
+        """Whether rows have the column that says which of them leave (`divided.LEAVING`)."""
 
     def marks(self) -> Marks:
         """What the rows of a batch that is written now carry there."""
 
     def keep(
         self,
-        held: Held | None,
+        leaving_rows: LeavingRows | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -304,9 +162,9 @@ def append(
     measure: Measure,
     replayed: bool,
     whole: bool = False,
-    quarantine: HoldsRows | None = None,
+    quarantine: LeavingRowsTarget | None = None,
 ) -> Written | None:
-    """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
+    """Append one micro-batch in one commit; None if it had been committed before (only checked when `replayed`).
 
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
     go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
@@ -350,18 +208,18 @@ def redescribe(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
             return False
         before = transaction.declared
         if before is not None and before.cluster_by and not spec.cluster_by:
-            clustering.change(spark, path, before.cluster_by, ())
+            _cluster_by(spark, path, before.cluster_by, ())
             transaction = Transaction(spark, path)
         if transaction.outdated(spec):
             return False
-        wanted = replace(spec, schema=declared.required(transaction.schema, before, spec.declared))
+        wanted = replace(spec, schema=table_spec.required(transaction.schema, before, spec.declared))
         if not transaction.described(wanted, replace=False):
             required.check_stored(transaction, wanted.schema)
             transaction.describe(wanted, replace=False)
             transaction.commit([], user_metadata={})
             reached("table.described")
         if spec.cluster_by:
-            clustering.change(spark, path, None, spec.cluster_by)
+            _cluster_by(spark, path, None, spec.cluster_by)
         return True
 
 
@@ -370,7 +228,7 @@ def merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
     if transaction.read_version < 0:
         return spec
     merged = schemas.merge(transaction.schema, spec.schema, widen=schemas.widens(spec.properties or {}))
-    return replace(spec, schema=declared.required(merged, transaction.declared, spec.declared))
+    return replace(spec, schema=table_spec.required(merged, transaction.declared, spec.declared))
 
 
 def _append(
@@ -381,17 +239,17 @@ def _append(
     measure: Measure,
     *,
     truncate: bool = False,
-    quarantine: HoldsRows | None = None,
+    quarantine: LeavingRowsTarget | None = None,
     replayed: bool = False,
     whole: bool = False,
 ) -> Written:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
     numbering = numbering_of(transaction, spec)
-    with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
+    with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, leaving_rows):
         reached("batch.files_written")
         metrics = measure().with_files(files)
         if quarantine is not None:
-            leaving = held if metrics.quarantined else None
+            leaving = leaving_rows if metrics.quarantined else None
             quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
         return Written(None, metrics)
@@ -415,14 +273,14 @@ def numbering_of(transaction: Transaction, spec: TableSpec) -> Numbering:
 
 @contextmanager
 def _files(
-    transaction: Transaction, rows: DataFrame, spec: TableSpec, quarantine: HoldsRows | None
-) -> Iterator[tuple[Sequence[Any], Held | None]]:
+    transaction: Transaction, rows: DataFrame, spec: TableSpec, quarantine: LeavingRowsTarget | None
+) -> Iterator[tuple[Sequence[Any], LeavingRows | None]]:
     """The files of the rows that are for the table, and the other ones, which can be read in the context."""
     if quarantine is None or not quarantine.active:
         yield transaction.write(schemas.aligned(rows, spec.schema)), None
         return
-    with divided(transaction, rows, spec, quarantine.marks()) as parts:
-        yield parts.files, parts.held
+    with split_files(transaction, rows, spec, quarantine.marks()) as parts:
+        yield parts.files, parts.leaving
 
 
 def overwrite(
@@ -433,7 +291,7 @@ def overwrite(
     *,
     measure: Measure,
     streamed: bool = False,
-    quarantine: HoldsRows | None = None,
+    quarantine: LeavingRowsTarget | None = None,
 ) -> Written:
     """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content.
 
@@ -446,17 +304,17 @@ def overwrite(
         transaction = column_mapping.prepared(transaction, spec)
         if column_mapping.is_mapped(transaction.properties):
             spec = replace(spec, schema=column_mapping.keeping(transaction.schema, spec.schema))
-        keeps = streamed and not spec.identities and growth.can_grow(transaction, spec)
+        keeps = streamed and not spec.identities and _may_be_appended_to(transaction, spec)
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
         numbering = numbering_of(transaction, spec)
-        with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
+        with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, leaving_rows):
             reached("view.files_written")
             metrics = measure()
             if quarantine is not None:
-                leaving = held if metrics.quarantined else None
+                leaving = leaving_rows if metrics.quarantined else None
                 quarantine.keep(leaving, spec, metrics, transaction, files, txn=None, replayed=False, whole=True)
-        added = growth.lacks(transaction, files) if keeps else None
+        added = _missing_rows(transaction, files) if keeps else None
         metrics = metrics.with_files(files if added is None else added)
         if added is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
@@ -467,3 +325,63 @@ def overwrite(
             transaction.discard(files)
         reached("view.committed")
         return Written(version, metrics, mapped)
+
+
+# --- a new content as rows that are missing, for tables that a stream reads: it fails at a commit that takes rows away (UP-6) -------------
+
+
+def _may_be_appended_to(transaction: Transaction, spec: TableSpec) -> bool:
+    """Whether rows may stay as they are: the table has these columns and partitions and is of this reset epoch, and rows compare."""
+    if transaction.read_version < 0 or transaction.outdated(spec):
+        return False
+    stored = transaction.spec()
+    same = stored.schema.simpleString() == spec.schema.simpleString() and stored.partition_cols == tuple(spec.partition_cols)
+    return same and _comparable(spec.schema)
+
+
+def _missing_rows(transaction: Transaction, files: Sequence[Any]) -> list[Any] | None:
+    """Files with the rows of `files`, which no commit names, that the table lacks; None if the table has rows that they do not hold.
+
+    Rows are counted: where a row is there twice and comes once, the table has a row too many.
+    """
+    stored, wanted = transaction.rows(), transaction.rows_of(files)
+    if not stored.exceptAll(wanted).isEmpty():
+        return None
+    added = wanted.exceptAll(stored)
+    return [] if added.isEmpty() else transaction.write(added)
+
+
+def _comparable(kind: T.DataType) -> bool:
+    """Whether Spark compares values of a type, and finds those equal only that are."""
+    if isinstance(kind, T.StructType):
+        return all(_comparable(field.dataType) for field in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return _comparable(kind.elementType)
+    if isinstance(kind, T.StringType):
+        return bool(kind.isUTF8BinaryCollation())
+    return isinstance(kind, T.AtomicType) and not isinstance(kind, T.VariantType)
+
+
+# --- clustering columns -------------------------------------------------------------------------------------------------------------------
+
+
+def _clustering_columns(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Clustering columns as Delta parses them: the names of `columns` in back quotes, a path into a struct as it is."""
+    known = {column.lower() for column in columns}
+    return [quoted(name) if name.lower() in known else name for name in names]
+
+
+def _cluster_by(spark: SparkSession, path: AnyPath, before: Sequence[str] | None, wanted: Sequence[str]) -> None:
+    """Let a table be clustered by other columns, in a commit of its own. Rows that are there stay where they are.
+
+    `before`: nothing is done unless the table is clustered by these; None: whatever it is clustered by.
+    """
+    session = java_session(spark)
+    table = f"delta.{quoted(str(path))}"
+    detail = plain_sql(session, f"DESCRIBE DETAIL {table}").head()
+    columns = items(detail.getSeq(detail.fieldIndex("clusteringColumns")))
+    now = [".".join(split_name(str(column))).lower() for column in columns]
+    if now == [name.lower() for name in wanted] or (before is not None and now != [name.lower() for name in before]):
+        return
+    listed = ", ".join(_clustering_columns(wanted, spark.read.format("delta").load(str(path)).columns))
+    plain_sql(session, f"ALTER TABLE {table} CLUSTER BY " + (f"({listed})" if wanted else "NONE"))

@@ -13,16 +13,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.config.delta_properties import is_of_protocol
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.jvm import delta, later_checkpoint
 from lakelet.jvm.expressions import conjuncts, with_constants
 from lakelet.jvm.frames import analyzed
 from lakelet.jvm.scala import items, mapping, value_of
-from lakelet.storage.delta import declared, schemas
-from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta import schemas, table_spec
+from lakelet.storage.delta.known_files import WHOLE, whole_content
 from lakelet.storage.delta.later_upkeep import LATER
-from lakelet.storage.delta.table_spec import EPOCH, TableSpec
-from lakelet.storage.delta.whole_content import WHOLE, whole_content
+from lakelet.storage.delta.table_spec import EPOCH, Declared, TableSpec
 
 
 class Txn(NamedTuple):
@@ -99,7 +99,7 @@ class Transaction:
         partition columns stay: raises schemas.Repartitioned.
         """
         if self.read_version < 0:
-            properties = declared.properties({}, spec.properties or {}, spec.declared)
+            properties = table_spec.properties({}, spec.properties or {}, spec.declared)
             self._txn.updateMetadataForNewTable(self._metadata(spec, str(uuid.uuid4()), properties, int(time.time() * 1000)))
             return
         if self.described(spec, replace=replace):
@@ -140,7 +140,7 @@ class Transaction:
             return False
         # What Delta applies to the protocol is not stored; that it was declared is in the record.
         found, stored = self._properties(spec, replace=replace), self.properties
-        if spec.declared is not None and found.get(declared.RECORD) == stored.get(declared.RECORD):
+        if spec.declared is not None and found.get(table_spec.RECORD) == stored.get(table_spec.RECORD):
             found = {key: value for key, value in found.items() if not is_of_protocol(key)}
         return found == stored
 
@@ -152,14 +152,14 @@ class Transaction:
     def _completed(self, spec: TableSpec) -> TableSpec:
         """`spec` with the comments that the table has afterwards."""
         before, current = self.declared, self._txn.metadata().description()
-        comment = declared.comment(current, before, spec.declared, spec.comment)
-        return dataclasses.replace(spec, schema=declared.commented(spec.schema, before, spec.declared), comment=comment)
+        comment = table_spec.comment(current, before, spec.declared, spec.comment)
+        return dataclasses.replace(spec, schema=table_spec.commented(spec.schema, before, spec.declared), comment=comment)
 
     def _properties(self, spec: TableSpec, *, replace: bool) -> dict[str, str]:
         current = self.properties
         if replace:  # what Lakelet noted about the rows that go
-            current = {k: v for k, v in current.items() if k == declared.RECORD or not k.startswith("lakelet.")}
-        return declared.properties(current, spec.properties or {}, spec.declared)
+            current = {k: v for k, v in current.items() if k == table_spec.RECORD or not k.startswith("lakelet.")}
+        return table_spec.properties(current, spec.properties or {}, spec.declared)
 
     def _metadata(self, spec: TableSpec, id: str, properties: Mapping[str, str], created: int | None) -> Any:
         return delta.metadata(
@@ -239,11 +239,8 @@ class Transaction:
 
     def files_of_newest_commit(self) -> list[Any] | None:
         """Every file the table has where the newest commit replaced all of them, else None. Delta would run a Spark job to find them."""
-        try:
-            text = (self.path / "_delta_log" / f"{self.read_version:020d}.json").read_text()
-        except FileNotFoundError:  # cleaned up, or there is no table
-            return None
-        files = whole_content(text)
+        text = TableLog(self.path).text(self.read_version)
+        files = None if text is None else whole_content(text)
         return None if files is None else [self.action_of(line) for line in files]
 
     def commit(

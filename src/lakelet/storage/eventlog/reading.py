@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_rs import open_or_none, query_rows, sql_literal
 from lakelet.files.durable import storage_failure
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta_rs import open_or_none, query_rows, sql_literal
 from lakelet.storage.eventlog.states import EventType, Level, UpdateState
 from lakelet.storage.eventlog.summaries import UpdateRun
 from lakelet.storage.root import Storage

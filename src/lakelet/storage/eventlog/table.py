@@ -19,9 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.base.failpoints import reached
-from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_rs import open_table
 from lakelet.files.durable import create_atomically, writing
-from lakelet.files.paths import AnyPath, RemotePath, names_in
+from lakelet.files.paths import AnyPath, RemotePath
 from lakelet.files.remote import delta_options
 
 SMALL_FILES = 50
@@ -41,11 +42,11 @@ def append(path: AnyPath, table: pa.Table) -> None:
         write_deltalake(str(path), table, mode="append", writer_properties=compression, storage_options=delta_options(path))
         return
     with writing(path):
-        log = path / "_delta_log"
+        log = path / LOG
         log.mkdir(parents=True, exist_ok=True)
         added = _data_file(path, table, change=True)
         try:
-            version = newest(path) + 1
+            version = TableLog(path).version() + 1
             while not _commit_version(log, version, [*(_first_actions(table.schema) if version == 0 else ()), {"add": added}], "WRITE"):
                 version += 1
         except BaseException:  # also Ctrl-C: no data file is left without its commit
@@ -55,18 +56,12 @@ def append(path: AnyPath, table: pa.Table) -> None:
 
 def prepare(path: Path) -> None:
     """Make the folder of the log. Raises OSError, and ValueError where the newest commit is not a whole one, to which none can be added."""
-    log = path / "_delta_log"
-    log.mkdir(parents=True, exist_ok=True)
-    commit = log / f"{newest(path):020d}.json"
-    actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()] if commit.exists() else [{}]
-    if not actions:
-        raise ValueError(f"{commit.name} is empty")
-
-
-def newest(path: Path) -> int:
-    """Newest version of the table, -1 if there is none."""
-    versions = (name[:20] for name in names_in(path / "_delta_log") if name.endswith((".json", ".checkpoint.parquet")))
-    return max((int(version) for version in versions if version.isdigit()), default=-1)
+    log = TableLog(path)
+    (path / LOG).mkdir(parents=True, exist_ok=True)
+    version = log.version()
+    with suppress(FileNotFoundError):
+        if not log.actions(version):
+            raise ValueError(f"{log.file(version).name} is empty")
 
 
 def compact(path: AnyPath) -> bool:
@@ -93,7 +88,7 @@ def compact(path: AnyPath) -> bool:
         removed = [
             {"remove": {"path": f["path"], "deletionTimestamp": moment, "dataChange": False, "size": f["size_bytes"]}} for f in small
         ]
-        if not _commit_version(path / "_delta_log", version + 1, [*removed, {"add": added}], "OPTIMIZE"):
+        if not _commit_version(path / LOG, version + 1, [*removed, {"add": added}], "OPTIMIZE"):
             (path / added["path"]).unlink(missing_ok=True)
             return False
         reached("events.compaction_committed")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psutil
 
+from lakelet.config.rule_files import FOLDER as RULES
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files.reads import Reads
 from lakelet.files.scratch import process_folder
-from lakelet.quality.files import FOLDER as RULES
 from lakelet.spark.launch.environment import cache_folder, configuration_folders, spark_home
 from lakelet.update.idle import facts
 from lakelet.update.idle.facts import Fact, FactKind, Here

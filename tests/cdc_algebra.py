@@ -1,6 +1,6 @@
 """Content of a change table as a function of its feed: change events in, rows out, in plain Python (CD-1 to CD-9).
 
-The engine computes the same in Spark and is checked against this module. What the rules leave open is said where
+The engine computes the same in Spark, and tests check it against this module. What the rules leave open is said where
 it is decided. Events are folded into a state batch by batch, and the rows are read off the state, so that it shows how little
 has to be remembered:
 

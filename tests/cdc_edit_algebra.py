@@ -1,6 +1,6 @@
-"""Effects of manual changes to rows on the state of a change table, in plain Python; beside `algebra` (CT-3 to CT-8).
+"""Effects of manual changes to rows on the state of a change table, in plain Python; beside `cdc_algebra` (CT-3 to CT-8).
 
-The engine computes the same in Spark (`cdc.foreign_rows`) and is checked against this module. A changed row is an event of its key: of
+The engine computes the same in Spark (`cdc.foreign_rows`) and tests check it against this module. A changed row is an event of its key: of
 type 1 at the sequence that the key has got to, None being before all others; of type 2 at the row's start.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lakelet.cdc.algebra import Event, Key, Op, Row, State, order
 from lakelet.language.model import ChangeSpec
+from tests.cdc_algebra import Event, Key, Op, Row, State, order
 
 
 def edited(spec: ChangeSpec, state: State, before: Sequence[Row], after: Sequence[Row]) -> State:

@@ -1,23 +1,49 @@
-"""Rules of the rule files that no dataset applies: a section that no decorator asks for would be off without a word (EP-16)."""
+"""Which expectation of a dataset comes from which entry of the rule files.
+
+Definitions and rule files in; out come definitions whose expectations have the line of the rule file, and a notice for each section that
+no dataset applies, which would be off without a word (EP-16).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from lakelet.base.errors import Location, nearest_names
 from lakelet.config.rule_files import Rule, read_rule_file, rule_files
 from lakelet.config.source_files import FolderWalk
-from lakelet.language.model import Dataset, Definitions
+from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.registry import Notice
-from lakelet.quality.files import origin
 
 _DECORATORS = {"warn": "expect_all", "drop": "expect_all_or_drop", "fail": "expect_all_or_fail"}
 _VIOLATIONS = {"warn": "", "drop": " ON VIOLATION DROP ROW", "fail": " ON VIOLATION FAIL UPDATE"}
 _DP = re.compile(r"^\s*(from pyspark import pipelines as dp|import dlt as dp)\b|\bdp\.", re.MULTILINE)
+
+
+def with_rule_locations(definitions: Definitions, folder: Path) -> Definitions:
+    """The definitions with the position in the rule file of each rule that comes from one. Errors in rule files are left to others."""
+    if not any(dataset.expectations for dataset in definitions.datasets):
+        return definitions
+    written = [rule for path in rule_files(folder) for rule in read_rule_file(path).rules]
+    return replace(definitions, datasets=tuple(_located(dataset, written) for dataset in definitions.datasets)) if written else definitions
+
+
+def _located(dataset: Dataset, written: Sequence[Rule]) -> Dataset:
+    origins = [(rule, origin(dataset, rule, written)) for rule in dataset.expectations]
+    found = tuple(replace(rule, where=Location(entry.file, entry.line)) if entry else rule for rule, entry in origins)
+    return replace(dataset, expectations=found) if any(entry for _, entry in origins) else dataset
+
+
+def origin(dataset: Dataset, expectation: Expectation, written: Sequence[Rule]) -> Rule | None:
+    """The entry of the rule files that an expectation comes from: of its name and text, those written for the dataset first."""
+    same = [r for r in written if r.name == expectation.name and r.constraint == expectation.text]
+    own = [r for r in same if r.section == "datasets" and r.subject.lower() in (dataset.name.name.lower(), dataset.name.key)]
+    shared = [r for r in same if r.section != "datasets"]
+    return next(iter([*own, *shared, *same]), None)
 
 
 class _Section(NamedTuple):
@@ -122,4 +148,4 @@ def _text(path: Path) -> str:
     return ""
 
 
-__all__ = ["unapplied"]
+__all__ = ["origin", "unapplied", "with_rule_locations"]
