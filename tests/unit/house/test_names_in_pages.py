@@ -11,7 +11,7 @@ import pytest
 
 from tests.paths import ROOT
 from tests.unit.house.test_citations import tracked
-from tests.unit.house.test_named_modules import MODULES, PACKAGE, defines, exists, known, names_a_module, paths_in, tables
+from tests.unit.house.test_named_modules import ENDINGS, MODULES, PACKAGE, SHARED, defines, exists, known, paths_in, tables
 
 PAGES = [page.relative_to(ROOT).as_posix() for page in tracked("*.md") if page.name != "CHANGELOG.md"]
 WALKS = ["docs/one-row.md", "docs/how-it-works.md"]
@@ -34,6 +34,8 @@ OTHER_PROGRAMS = {
     "lastProgress",
 }
 """Names in Spark, Delta, Hadoop and browsers that Lakelet's code does not spell."""
+OTHER_PREFIXES = {"actions", "deployment", "environment", "orc", "scala"}
+"""Packages of Java and fields of bundles that have the name of a module."""
 HISTORY: dict[str, set[str]] = {}
 """Names that a decision mentions although they are gone, by page: what a superseded decision said."""
 
@@ -81,6 +83,15 @@ def words_of_code() -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text))
 
 
+def dotted_name(code: str) -> str | None:
+    """What code font says as `module.name` or `room.module.name`, without arguments; None where it says anything else."""
+    name = code.partition("(")[0]
+    first = name.partition(".")[0]
+    if not re.fullmatch(r"[a-z_]+(?:\.[A-Za-z_]\w*)+", name) or name.endswith((*ENDINGS, ".json")):
+        return None
+    return name if known(first) and first not in SHARED | OTHER_PREFIXES else None
+
+
 @cache
 def properties() -> frozenset[str]:
     """Names that begin with `lakelet.` in texts of the package: settings, properties of tables, files."""
@@ -103,9 +114,9 @@ def is_a_dotted_name(name: str) -> bool:
 def test_every_dotted_name_that_a_page_mentions_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     full = re.findall(r"(?<![\w./-])lakelet(?:\.[a-zA-Z_]\w*)+", text)
-    short = [name for name in in_code_font(page) if re.fullmatch(r"[a-z_]+(?:\.[a-z_]\w*)+", name) and "lakelet" not in name]
+    short = [name for code in in_code_font(page) if (name := dotted_name(code)) and page in INSIDE]
     gone = {name for name in full if not is_a_dotted_name(name)}
-    gone |= {name for name in short if page in INSIDE and names_a_module(name, ROOT / page) and not exists(name)}
+    gone |= {name for name in short if not exists(name)}
     assert sorted(gone) == []
 
 
