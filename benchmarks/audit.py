@@ -3,8 +3,9 @@
     .venv/bin/python benchmarks/audit.py                      # all parts, some 40 minutes
     .venv/bin/python benchmarks/audit.py queries --days 40    # one part
 
-queries   Ad-hoc questions, the same SQL text on all sides: the gz files by plain Spark and by DuckDB (`read_json`, `unnest`), both with
-          the columns given by hand; the table `events` by Spark, by DuckDB in a running process (what `lakelet sql` does), and by
+queries   Ad-hoc questions, the same SQL text on all sides. These are the gz files by plain Spark and by DuckDB (`read_json`, `unnest`),
+both with the columns given by hand. They are compared with the table `events` by Spark, by DuckDB in a running process (what `lakelet
+sql` does), and by
           `lakelet sql` as a new process. A ratio compares one engine with itself, or says that the engine changes. The files of this
           part hold no record twice and no broken one, so that a rival needs no dedup to give the table's answers; all are compared.
           Before, the first update: files per second, and the same by a hand-written stream without dedup and without gold.
@@ -123,7 +124,7 @@ def project(folder: Path) -> Path:
 
 
 def in_process(command: list[str], folder: Path) -> Spent:
-    """What a new process costs with all that it starts; nobody waits for its Java, so the times of each are looked at meanwhile."""
+    """What a new process costs with all that it starts; nobody waits for its Java, so the times of each are polled meanwhile."""
     times: dict[int, float] = {}
     started = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output:

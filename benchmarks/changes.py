@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/changes.py --events 1000000 --keys 100000 --batches 10
     .venv/bin/python benchmarks/changes.py --target 3000000 --changes 1000 --rounds 5
 
-The first form applies a feed with late events in micro-batches: type 1 and type 2 of ours, and for comparison a plain MERGE of the same
+The first form applies a feed with late events in micro-batches: Lakelet's type 1 and type 2, and for comparison a plain MERGE of the same
 events, already cleaned (one per key and batch). The second changes a few rows of a large table. Every form ends in a committed table.
 Both warm up on a part of the feed, then take turns in going first; the ratio of each round counts, type 2 is measured in the last one.
 Prints machine, load, seconds and ratios. Bars: 1.5 for type 1.
@@ -44,7 +44,7 @@ def feed(spark: Any, events: int, keys: int, late: float, batches: int) -> Any:
 
 
 class Ours:
-    """A change table of ours."""
+    """A change table of Lakelet."""
 
     def __init__(self, path: Path, kind: int) -> None:
         from lakelet.language.model import ChangeSpec

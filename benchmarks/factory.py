@@ -9,7 +9,7 @@ time per drop, and where the time of a drop goes, by flow.
 
 What Java keeps is measured after the warm-up, after each sixth of the time and at the end (`--collections`; 0 leaves it out): once a drop
 is in all gold tables, `jcmd` forces a full collection in the pause before the next drop, and says what is left in the heap. That drop is
-left out of the latencies, because the tables were looked at meanwhile; the processor time of the measurement does not count. Prints a
+left out of the latencies, because the tables were read meanwhile; the processor time of the measurement does not count. Prints a
 table, and the growth of the live heap by least squares with its standard error. Needs a JDK: a JRE has no `jcmd`, and the run says so.
 """
 
@@ -361,7 +361,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
 
 
 class Run:
-    """Lands drops for as long as was asked for, and measures the update meanwhile. `since`, `spent`: from the first drop that counts on."""
+    """Lands drops as long as was asked for, and measures the update meanwhile. `since`, `spent`: from the first drop that counts on."""
 
     def __init__(self, feed: Feed, watched: Watched, tables: Path, process: subprocess.Popen[Any], options: argparse.Namespace) -> None:
         self.feed, self.watched, self.options = feed, watched, options

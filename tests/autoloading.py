@@ -1,9 +1,9 @@
 """`Program`: one reading program over one folder, started as often as a case says, without Spark; `SparkProgram`: the same on Spark.
 
-Spark's part in a run is small and fixed: it makes the reader from the one option that the source sets, asks it for offsets and partitions,
-sends the pickled reader to a worker, takes the Arrow batches that `read` returns, and keeps two logs (offsets before a batch, commits after
-it). `Program` makes the same calls on the same objects in the same order, and keeps the same two numbers; so what it returns is what the
-code that Spark runs returns. The tests marked `both` run on Spark too and show that nothing is lost on the way.
+Spark's part in a run is small and fixed. It makes the reader from the one option that the source sets, and asks it for offsets and
+partitions. It sends the pickled reader to a worker, takes the Arrow batches that `read` returns, and keeps two logs (offsets before a
+batch, commits after it). `Program` makes the same calls on the same objects in the same order, and keeps the same two numbers; so it
+returns what the code that Spark runs returns. The tests marked `both` run on Spark too and show that nothing is lost on the way.
 """
 
 from __future__ import annotations

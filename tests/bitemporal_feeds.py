@@ -1,6 +1,6 @@
 """Random feeds for bitemporal tables, and what the tables hold by docs/semantics/bitemporal.md, read point by point of both times.
 
-Sequences are small integers, so that every point of time can be looked at: `expected` asks for each system time which events are known, and
+Sequences are small integers, so that every point of time can be compared: `expected` asks for each system time which events are known, and
 for each business time what they say. It shares nothing with `lakelet.cdc`.
 """
 

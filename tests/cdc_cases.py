@@ -439,7 +439,7 @@ CASES: tuple[Case, ...] = (
 
 @dataclass(frozen=True)
 class BadCase:
-    """A batch that is refused as a whole, after one that is not."""
+    """A batch that is refused as a whole, after an accepted one."""
 
     id: str
     good: tuple[Record, ...]

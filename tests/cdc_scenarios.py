@@ -1,7 +1,7 @@
 """Random lives of a change table: two flows whose options and columns change from batch to batch, and the table by the rules' own words.
 
 A value of the table is that of the newest event that says something about it. What an event says depends on the options and columns of its
-flow at that moment, never on what comes later; the versions of type 2 are read off the values that a key has after each of its events.
+flow at that moment, never on what comes later. The versions of type 2 are read off the values that a key has after each of its events.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Files that mean harm, and the check that reading them loses no record: `python tests/hostile.py <format> <files> <seed> <folder>`.
 
 Every record of a hostile file carries a token that nothing else has. A reader may put a record into columns, the rescued column or the
-text of a broken record, or refuse the whole file with FAILED_READ_FILE; a token that is found nowhere, or another exception, is a finding.
+text of a broken record, or refuse the whole file with FAILED_READ_FILE. A token that is found nowhere, or another exception, is a
+finding.
 The program prints one JSON object: files, rows, seconds, findings, and the peak memory of the process in MB. `line:whole`, `line:broken`
 and `line:unknown` instead of a format read a single line of so many megabytes.
 """
@@ -35,7 +36,7 @@ DEEP, WIDE = 10_000, 20_000
 
 @dataclass(frozen=True)
 class Hostile:
-    """One file. `rows`: how many a reader must return (None: not settled). `lines`: broken records that must come back byte for byte.
+    """One file. `rows`: how many a reader must return (None: not decided). `lines`: broken records that must come back byte for byte.
 
     readable: False: the reader must refuse it; None: it may.
     """

@@ -50,7 +50,7 @@ class S3Server:
         self.call("PUT", f"/{self.bucket}")
 
     def put(self, path: str, content: bytes | str) -> None:
-        """Put one object, as somebody else would: without anything of ours."""
+        """Put one object, as somebody else would: without Lakelet."""
         self.call("PUT", f"/{self.bucket}/{path}", content.encode() if isinstance(content, str) else content)
 
     def upload(self, folder: Path, path: str) -> None:

@@ -188,7 +188,7 @@ def own_records(seed: int, day: int, number: int, of: int, count: int) -> list[J
 
 
 def file(seed: int, day: int, number: int, of: int, count: int) -> tuple[str, bytes]:
-    """A file of a day: `count` records of its own, some of the file before it, and now and then one that is not an event."""
+    """A file of a day: `count` records of its own, some of the file before it, and now and then a record that is not an event."""
     rng = random.Random(f"{seed} repeats {day} {number}")
     own = own_records(seed, day, number, of, count)
     before = own_records(seed, day, (number - 1) % of, of, count) if number else []

@@ -1,4 +1,4 @@
-"""A stand-in for the package databricks-bundles, which is the user's own and not installed here, and environments that have it.
+"""A double of the package databricks-bundles, which is the user's own and not installed here, and environments that have it.
 
 `databricks/bundles/` speaks the package's protocol (two phases, JSON in and out, diagnostics and places as lines of JSON) and has the few
 names of its API that the tests' bundles use. Tests that take `interpreters` run with the real package too where
@@ -23,7 +23,7 @@ interpreters = pytest.mark.parametrize(
 
 
 def environment(folder: Path, interpreter: str = "double") -> Path:
-    """Make a folder that looks like a virtual environment and has the package, the real one or the stand-in."""
+    """Make a folder that looks like a virtual environment and has the package, the real one or the double."""
     python = folder / "bin" / "python"
     python.parent.mkdir(parents=True)
     path = "" if interpreter == "real" else f"PYTHONPATH={shlex.quote(str(HERE))} "

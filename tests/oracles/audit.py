@@ -6,7 +6,7 @@ Written from the contract of the data, without looking at the pipeline. Choices 
 - A record without `eventID` or without an `eventTime` of the form 2026-03-01T10:00:00Z is kept apart; `rejected_records` counts each of
   its occurrences. NULL and the empty text are both "without" for these two.
 - An `eventID` that comes again is the same event; should its records differ, the first in order of path and place counts.
-- A field that is absent and one that is null are both NULL; an empty text is a text (also for `user_name` and `account_id`).
+- A field that is absent and a field that is null are both NULL; an empty text is a text (also for `user_name` and `account_id`).
 - `request_parameters` and `response_elements` are JSON texts in a normal form: keys sorted, no spaces, no escapes but the necessary.
   Bring the pipeline's texts to it by `json_text` before comparing, since readers may keep or change the spaces of the file.
 - "contains Denied or Unauthorized" minds the case. A call is an event; an error is an event with an `error_code`.

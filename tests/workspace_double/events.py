@@ -1,4 +1,4 @@
-"""Events of pipelines in the hosted form, and the listing of them (facts 1.5 and 4)."""
+"""Events of pipelines in the form of Databricks, and the listing of them (facts 1.5 and 4)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an update does: scripts that tests write, and the stages that they become.
 
-A script is a list of items. `dataset(...)` is told while tables are set up, `flow(...)` and `failing_flow(...)` while the update runs,
-one stage each; `event(...)` is any other event, told with the flow before it.
+A script is a list of items. `dataset(...)` is reported while tables are set up, `flow(...)` and `failing_flow(...)` while the update runs,
+one stage each; `event(...)` is any other event, reported with the flow before it.
 """
 
 from __future__ import annotations

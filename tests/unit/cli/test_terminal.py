@@ -1,4 +1,4 @@
-"""What a person sees: `lakelet run` and `validate` on a real pseudo-terminal, and what a pipe gets. The pipeline is a small stand-in."""
+"""What a person sees: `lakelet run` and `validate` on a real pseudo-terminal, and what a pipe gets. The pipeline is a small double."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the errors of each code say is to be done, read from the source code of Lakelet."""
+"""The remedies that the errors of each code name, read from the source code of Lakelet."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MODULES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path for path in PACKAGE.rglob("*.py")
 }
 PACKAGES = {path.parent.name for path in PACKAGE.rglob("__init__.py")}
-SHARED = {"lakelet", "spark", "sql", "dbutils"}
+SHARED = {"lakelet", "spark", "sql", "dbutils", "delta"}
 """Packages whose names are also those of an object or a prefix of settings in the code of users, as in `spark.conf`."""
 
 

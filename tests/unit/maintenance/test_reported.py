@@ -1,4 +1,4 @@
-"""What the event log is told of maintenance (MT-13, EL-24); the tables themselves are in `tests/spark/maintenance`."""
+"""What maintenance reports to the event log (MT-13, EL-24); the tables themselves are in `tests/spark/maintenance`."""
 
 from __future__ import annotations
 
