@@ -36,6 +36,7 @@ from lakelet.base.names import TableName
 from lakelet.base.patching import patched_with
 from lakelet.base.phases import report
 from lakelet.cdc import identity
+from lakelet.files.delta_log import TableLog
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.loader import Loaded
@@ -49,7 +50,6 @@ from lakelet.spark.launch.forks import start_ahead
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.patches.session import CALL_SITES
 from lakelet.spark.session_clones import UpdateSession
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import Storage, StoredDataset
 
 _Result = TypeVar("_Result")

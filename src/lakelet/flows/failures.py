@@ -16,6 +16,7 @@ from lakelet.analysis.checks import remedies
 from lakelet.autoloader.state.ledger import NO_OFFSET
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowTask
@@ -23,7 +24,6 @@ from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import essence, run_failure
 from lakelet.spark.errors.user_errors import user_error
 from lakelet.storage.delta import schemas
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import INTERNAL
 
 

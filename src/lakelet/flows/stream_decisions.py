@@ -13,10 +13,10 @@ from typing import Any
 from lakelet.analysis.file_sources import SOURCE_MOVED
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
+from lakelet.files.delta_log import TableLog
 from lakelet.flows.checkpoints import Checkpoint, read_checkpoint
 from lakelet.flows.context import FlowTask
 from lakelet.plan.decisions import Decision, SourceListing, SourcePosition, Strategy, stream_decision
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog.states import EventType, OperationState
 
 

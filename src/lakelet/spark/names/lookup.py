@@ -25,7 +25,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, all_quoted
 from lakelet.base.user_code import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
-from lakelet.files.delta_log import streams_from_log
+from lakelet.files.delta_log import TableLog, streams_from_log
 from lakelet.files.reads import note_doubt
 from lakelet.files.remote import scheme_of
 from lakelet.jvm.frames import loaded, of_java
@@ -33,7 +33,6 @@ from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import Dataset
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.outside import is_view, outside_tables, stored_tables
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.information_schema import EXTERNAL, MANAGED, Described, RelationName, asked_for, described, rows_of
 from lakelet.storage.root import Storage
 

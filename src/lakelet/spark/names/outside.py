@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import NamedTable
 from lakelet.config.path_map import PathMap
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import any_path
 from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.sessions import has_view, java_session, plain_reader, plain_sql
 from lakelet.spark import settings
-from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import HeldTables, Storage
 
 
