@@ -21,7 +21,7 @@ from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.remote import is_s3
 from lakelet.language.registry import Notice
 from lakelet.plan.decisions import Plan
-from lakelet.plan.explanation import Standing
+from lakelet.plan.explanation import DatasetState
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, with_conditions
 from lakelet.storage.ownership import Owner, recognised, refused
@@ -137,7 +137,7 @@ class Pipeline:
             notices = [*opened.loaded.notices, *chain(*opened.analysis.notices.values()), *mapping_notices(tables)]
             return Checked(opened.analysis.graph, tuple(dict.fromkeys(notices)), opened.analysis.unchecked)
 
-    def states(self) -> Mapping[str, Standing]:
+    def states(self) -> Mapping[str, DatasetState]:
         """Return the state of each dataset after the last update, by key; of several flows the worst."""
         storage = Storage(self.config.storage)
         last = storage.registry().last_update
@@ -146,7 +146,7 @@ class Pipeline:
         from lakelet.storage.eventlog.reading import progress_of
 
         datasets = progress_of(storage.events, last.id).all_datasets
-        return {name.lower(): Standing(str(d.state).lower(), d.state.mark) for name, d in datasets.items()}
+        return {name.lower(): DatasetState(str(d.state).lower(), d.state.mark) for name, d in datasets.items()}
 
     @contextmanager
     def opened(self) -> Iterator[OpenedPipeline]:

@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lakelet.analysis import checks
-from lakelet.analysis.analyzed import Analysis, AnalysisInputs, AnalyzedDataset, AnalyzedFlow, Findings, UnanalyzedDataset
 from lakelet.analysis.failed_queries import Unusable, fails_alone, missing_later, refused, unchecked
 from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.flow_queries import AnalysisProgress, FlowQuery
-from lakelet.analysis.json_columns import assumed, with_remedy
+from lakelet.analysis.from_json_checks import assumed, with_remedy
 from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, circle
 from lakelet.analysis.plan_facts import Placeholders
+from lakelet.analysis.results import Analysis, AnalysisInputs, AnalyzedDataset, AnalyzedFlow, Findings, UnanalyzedDataset
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader import register
 from lakelet.autoloader.metadata import dry_stream
@@ -43,7 +43,7 @@ from lakelet.language.loader import Loaded
 from lakelet.language.lost import Lost
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice, name_left_out, reading
-from lakelet.plan.graph import Graph, Node, stored_inputs, topological
+from lakelet.plan.graph import Graph, GraphNode, stored_inputs, topological
 from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.errors.user_errors import coded
 from lakelet.spark.launch.forks import start_ahead
@@ -344,8 +344,8 @@ class AnalysisPass:
 
     def _node(
         self, dataset: Dataset, schema: StructType, reads: Mapping[tuple[str, bool], TableName], external: Mapping[str, None]
-    ) -> Node:
-        return Node(
+    ) -> GraphNode:
+        return GraphNode(
             name=dataset.name,
             kind=dataset.kind,
             inputs=tuple(dict.fromkeys(reads.values())),

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from pyspark.errors.exceptions.base import PySparkException
 
-from lakelet.analysis.analyzed import Findings
+from lakelet.analysis.results import Findings
 from lakelet.base.errors import LakeletError, Location, StateError
 from lakelet.base.raised import pointed
 from lakelet.base.user_code import code_location

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from lakelet.analysis import checks
-from lakelet.analysis.analyzed import AnalysisInputs, AnalyzedDataset, AnalyzedFlow, BatchPlan, Findings, UnanalyzedDataset
 from lakelet.analysis.checks import check_replacement, part_of
-from lakelet.analysis.json_columns import check_json_columns, fields_missing, with_remedy
+from lakelet.analysis.from_json_checks import check_json_columns, fields_missing, with_remedy
 from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, refuse_own_rows
 from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan, never_skippable, partition_source, plan_text, stream_plan, traced_plan
+from lakelet.analysis.results import AnalysisInputs, AnalyzedDataset, AnalyzedFlow, BatchPlan, Findings, UnanalyzedDataset
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.autoloader.loading import struct_of
 from lakelet.base import VERSION
@@ -37,7 +37,7 @@ from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.config.properties import TOMBSTONES, look_up
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.language.registry import Notice, reading
-from lakelet.plan.graph import Node
+from lakelet.plan.graph import GraphNode
 from lakelet.plan.kinds import kind_of
 from lakelet.spark import settings
 from lakelet.spark.names.reader import data_frame, rows_of
@@ -61,7 +61,7 @@ class AnalysisProgress:
 
     found: Findings = field(default_factory=Findings)
     done: dict[str, AnalyzedDataset | UnanalyzedDataset] = field(default_factory=dict)
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, GraphNode] = field(default_factory=dict)
     columns: dict[str, StructType] = field(default_factory=dict)
     stack: list[Dataset] = field(default_factory=list)
     checked_views: set[str] = field(default_factory=set)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lakelet.analysis import checks
-from lakelet.analysis.analyzed import STRICT, AnalysisInputs, AnalyzedDataset, Findings
+from lakelet.analysis.results import STRICT, AnalysisInputs, AnalyzedDataset, Findings
 from lakelet.autoloader.evolving_from_json import JsonColumn
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import TableName

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
+from lakelet.analysis.results import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.names import TableName

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from lakelet.analysis.analyzed import AnalyzedFlow
 from lakelet.analysis.analyzer import Analyzer
 from lakelet.analysis.file_sources import FileSources
+from lakelet.analysis.results import AnalyzedFlow
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader.rounds import QueryRounds
 from lakelet.files.delta_log import TableLog

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lakelet.flows.append import run_append
 from lakelet.flows.context import FlowTask
 from lakelet.flows.once import decide_once, decide_once_stream, run_once, run_once_stream
 from lakelet.flows.replacing import decide_part, run_part
 from lakelet.flows.sinks import decide_sink_once, run_sink, run_sink_once
 from lakelet.flows.snapshots import decide_snapshots, run_batches
 from lakelet.flows.stream_decisions import decide_stream
+from lakelet.flows.streams import run_stream
 from lakelet.flows.views import decide_view, run_view
 from lakelet.plan import kinds
 from lakelet.plan.decisions import Decision
@@ -30,10 +30,10 @@ class Execution:
 
 
 EXECUTIONS: Mapping[FlowKind, Execution] = {
-    kinds.APPEND: Execution(decide_stream, run_append),
-    kinds.COMPLETE: Execution(decide_stream, run_append),
-    kinds.CHANGE: Execution(decide_stream, run_append),
-    kinds.REPLACE_KEYS: Execution(decide_stream, run_append),
+    kinds.APPEND: Execution(decide_stream, run_stream),
+    kinds.COMPLETE: Execution(decide_stream, run_stream),
+    kinds.CHANGE: Execution(decide_stream, run_stream),
+    kinds.REPLACE_KEYS: Execution(decide_stream, run_stream),
     kinds.CHANGE_STREAM_ONCE: Execution(decide_once_stream, run_once_stream),
     kinds.CHANGE_ONCE: Execution(decide_snapshots, run_batches),
     kinds.SNAPSHOT: Execution(decide_snapshots, run_batches),

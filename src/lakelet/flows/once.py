@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import Observation
 
 from lakelet.base.failpoints import reached
-from lakelet.flows import append
+from lakelet.flows import streams
 from lakelet.flows.checkpoints import has_run, read_checkpoint, read_marker, write_marker
 from lakelet.flows.context import FlowTask, event_id
 from lakelet.flows.failures import failures_of
@@ -97,7 +97,7 @@ def run_once_stream(task: FlowTask) -> Totals:
         write_marker(storage, flow, done=False, **{_ONE_BATCH: True})
         reached("started")
     one_batch = bool(read_marker(storage, flow).get(_ONE_BATCH))  # not in the storage of a Lakelet that made several batches
-    totals = _run(task, first=first) if one_batch else append.run_append(task)
+    totals = _run(task, first=first) if one_batch else streams.run_stream(task)
     write_marker(storage, flow, done=True)
     return totals
 
@@ -108,9 +108,9 @@ def _run(task: FlowTask, *, first: bool) -> Totals:
     if state.completed < 0:
         with flow_session(task.environment.spark, task.conf) as spark:
             committed = state.unfinished and has_batch(task, spark, state.planned)
-        return append.run_append(task, one_batch=first or committed)
+        return streams.run_stream(task, one_batch=first or committed)
     with flow_session(task.environment.spark, task.conf) as spark:
-        _, _, shape = append.opened(task, spark, state)
+        _, _, shape = streams.opened(task, spark, state)
     totals = Totals()
     finish(task, totals, shape)
     clean_sources(task)

@@ -29,8 +29,7 @@ from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import sync_folder, write_atomically
 from lakelet.files.paths import AnyPath, any_path, moved, names_in, remove_tree
-from lakelet.flows import append, once
-from lakelet.flows.append import file_reads
+from lakelet.flows import once, streams
 from lakelet.flows.checkpoints import discard_half_written, has_run, read_checkpoint, read_marker, write_marker
 from lakelet.flows.context import FileReads, FlowTask, RunFiles, RunReader, event_id
 from lakelet.flows.handlers import handled
@@ -38,6 +37,7 @@ from lakelet.flows.json_growth import begin, growth_checked
 from lakelet.flows.metrics import Totals, emit_batch, emit_warnings
 from lakelet.flows.micro_batches import seen_of_sources
 from lakelet.flows.source_upkeep import clean_sources, follow_file_sources
+from lakelet.flows.streams import file_reads
 from lakelet.jvm.frames import save
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import Dataset, Sink
@@ -70,7 +70,7 @@ def run_sink(task: FlowTask) -> None:
     _register(task)
     started: list[_Sending] = []
     try:
-        append.drained(task, lambda spark: _start(task, spark, started))
+        streams.drained(task, lambda spark: _start(task, spark, started))
     finally:
         _report_progress(task, started)
     reached("flow.drained")

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.analyzed import AnalyzedDataset, UnanalyzedDataset
+from lakelet.analysis.results import AnalyzedDataset, UnanalyzedDataset
 from lakelet.base.errors import LakeletError
 from lakelet.cdc import guarding, writing
 from lakelet.cdc.change_table import ChangeTable

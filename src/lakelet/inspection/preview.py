@@ -13,7 +13,7 @@ from lakelet.base.phases import report
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.analysis.analyzed import AnalyzedDataset
+    from lakelet.analysis.results import AnalyzedDataset
     from lakelet.flows.context import FlowTask
     from lakelet.language.model import Dataset
     from lakelet.pipeline import Pipeline
@@ -100,7 +100,7 @@ def analyzed(loaded: LoadedPipeline, dataset: Dataset) -> AnalyzedDataset:
     """Return the analysis of a dataset; of a view, which has no table, that of its flow alone. Raises its first error."""
     from pyspark.sql.types import StructType
 
-    from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
+    from lakelet.analysis.results import AnalyzedDataset, AnalyzedFlow
     from lakelet.autoloader import register
     from lakelet.language.model import Kind
     from lakelet.plan.kinds import VIEW

@@ -69,7 +69,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One flow of the plan. `dataset`, `flow`, `inputs`: full names. `transforms`: the calls of `lakelet.transforms` in its query."""
 
     dataset: str
@@ -85,7 +85,7 @@ class Step:
 class Plan:
     """Steps in the order in which they may start. `unchecked`: sentences about datasets that only the update can check."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     unchecked: tuple[Notice, ...] = ()
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from lakelet.base.text import aligned, counted, cut, listed, shortener
 from lakelet.language.model import Kind
-from lakelet.plan.decisions import Plan, Step, Strategy
-from lakelet.plan.graph import LAYERS, Graph, Node, depths, layers
+from lakelet.plan.decisions import Plan, PlanStep, Strategy
+from lakelet.plan.graph import LAYERS, Graph, GraphNode, depths, layers
 
 _STRATEGY_ORDER = ("stream", "full", "partitions", "replace", "skip", "excluded")
 _BOX = '["{}"]'
@@ -32,7 +32,7 @@ _SHAPES = {Kind.STREAMING_TABLE: '[("{}")]', Kind.VIEW: '(["{}"])', Kind.SINK: '
 
 
 @dataclass(frozen=True)
-class Standing:
+class DatasetState:
     """State of a dataset after the last update. `text`: in lower case; `mark`: `good`, `warning`, `bad`, or "" for none of these."""
 
     text: str
@@ -69,7 +69,7 @@ def _strategy_rank(name: str) -> int:
     return _STRATEGY_ORDER.index(name) if name in _STRATEGY_ORDER else len(_STRATEGY_ORDER)
 
 
-def _step_name(step: Step, short: Callable[[str], str]) -> str:
+def _step_name(step: PlanStep, short: Callable[[str], str]) -> str:
     dataset = short(step.dataset)
     flow = short(step.flow)
     return dataset if flow in (dataset, step.dataset) else f"{dataset} (flow {flow})"
@@ -117,7 +117,7 @@ def graph_json(graph: Graph) -> dict[str, Any]:
     return {"datasets": [_node_json(node) for node in graph.nodes]}
 
 
-def _node_json(node: Node) -> dict[str, Any]:
+def _node_json(node: GraphNode) -> dict[str, Any]:
     return {
         "name": str(node.name),
         "kind": node.kind.value,
@@ -132,7 +132,7 @@ def _node_json(node: Node) -> dict[str, Any]:
     }
 
 
-def graph_mermaid(graph: Graph, states: Mapping[str, Standing] | None = None) -> str:
+def graph_mermaid(graph: Graph, states: Mapping[str, DatasetState] | None = None) -> str:
     """The graph as a Mermaid flow chart: streaming tables are cylinders, views rounded, sinks slanted; dashed arrows come from outside.
 
     Where there are several layers, each is a subgraph. `states`: how the last update left each dataset, by key; they are classes.
@@ -155,7 +155,7 @@ def graph_mermaid(graph: Graph, states: Mapping[str, Standing] | None = None) ->
     return "\n".join([*lines, *_state_classes(states or {}, identifiers)])
 
 
-def _state_classes(states: Mapping[str, Standing], identifiers: Mapping[str, str]) -> Iterator[str]:
+def _state_classes(states: Mapping[str, DatasetState], identifiers: Mapping[str, str]) -> Iterator[str]:
     for state in dict.fromkeys(states.values()):
         named = [identifiers[key] for key, found in states.items() if found == state and key in identifiers]
         if named:
@@ -163,7 +163,7 @@ def _state_classes(states: Mapping[str, Standing], identifiers: Mapping[str, str
             yield f"  class {','.join(named)} {state.text}"
 
 
-def _by_layer(graph: Graph) -> dict[str, list[Node]]:
+def _by_layer(graph: Graph) -> dict[str, list[GraphNode]]:
     inputs = {key: [source.key for source in node.inputs] for key, node in graph.by_key.items()}
     layer = layers({key: node.where.file for key, node in graph.by_key.items()}, inputs)
     found = {name: [node for key, node in graph.by_key.items() if layer[key] == name] for name in LAYERS}
@@ -194,7 +194,7 @@ Spot = tuple[int, str]
 class Box:
     """One dataset in the picture, its upper left corner in pixels."""
 
-    node: Node
+    node: GraphNode
     layer: str
     x: int
     y: int
@@ -208,7 +208,7 @@ class GraphLayout:
     lines: tuple[str, ...]
 
 
-def graph_svg(graph: Graph, states: Mapping[str, Standing] | None = None) -> str:
+def graph_svg(graph: Graph, states: Mapping[str, DatasetState] | None = None) -> str:
     """Return the graph as one SVG element. `states`: the state of each dataset after the last update, by key."""
     layout = placed(graph)
     boxes = layout.boxes
@@ -222,7 +222,7 @@ def graph_svg(graph: Graph, states: Mapping[str, Standing] | None = None) -> str
     return "\n".join(parts)
 
 
-def graph_html(graph: Graph, title: str, states: Mapping[str, Standing] | None = None) -> str:
+def graph_html(graph: Graph, title: str, states: Mapping[str, DatasetState] | None = None) -> str:
     """Return an HTML page with the picture. It loads nothing."""
     style = "body{margin:24px;font-family:system-ui,sans-serif;color:#1c2127}h1{font-size:18px}div{overflow:auto}"
     return "\n".join(
@@ -299,7 +299,7 @@ def _path(route: Sequence[Spot], tops: Mapping[Spot, int], depth: Mapping[str, i
     return drawn
 
 
-def _box(box: Box, short: Callable[[str], str], state: Standing | None) -> str:
+def _box(box: Box, short: Callable[[str], str], state: DatasetState | None) -> str:
     name, kind = str(box.node.name), kind_text(box.node.kind)
     border = _BORDERS.get(state.mark, _QUIET) if state else _QUIET
     shown = f"{kind} · {state.text}" if state else kind

@@ -12,7 +12,7 @@ from lakelet.language.model import Expectation, Kind
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     """One dataset after analysis. `external`: inputs that are not datasets of the pipeline, as text. `columns`: (name, type) pairs."""
 
     name: TableName
@@ -29,10 +29,10 @@ class Node:
 class Graph:
     """Nodes in topological order: inputs before readers."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
 
     @cached_property
-    def by_key(self) -> Mapping[str, Node]:
+    def by_key(self) -> Mapping[str, GraphNode]:
         return {node.name.key: node for node in self.nodes}
 
     @cached_property
@@ -48,9 +48,9 @@ class Graph:
         """Keys of the stored datasets that `key` reads, views resolved to what they read."""
         return stored_inputs(self.by_key, key)
 
-    def views_read(self, key: str) -> tuple[Node, ...]:
+    def views_read(self, key: str) -> tuple[GraphNode, ...]:
         """The views that `key` reads, those that other views read too."""
-        found: dict[str, Node] = {}
+        found: dict[str, GraphNode] = {}
         for source in self.by_key[key].inputs:
             node = self.by_key[source.key]
             if node.kind is Kind.VIEW and node.name.key not in found:
@@ -67,7 +67,7 @@ class Graph:
         return _closure(keys, {key: [source.key for source in node.inputs] for key, node in self.by_key.items()}, steps)
 
 
-def stored_inputs(nodes: Mapping[str, Node], key: str) -> tuple[str, ...]:
+def stored_inputs(nodes: Mapping[str, GraphNode], key: str) -> tuple[str, ...]:
     """Keys of the stored datasets that `key` reads, views resolved to what they read. `nodes`: by key, at least those that it reads."""
     found: list[str] = []
     for source in nodes[key].inputs:
@@ -165,4 +165,4 @@ def depths(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[st
     return depth
 
 
-__all__ = ["LAYERS", "Graph", "Node", "declared_layer", "depths", "layers", "stored_inputs", "topological"]
+__all__ = ["LAYERS", "Graph", "GraphNode", "declared_layer", "depths", "layers", "stored_inputs", "topological"]

@@ -14,8 +14,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lakelet.analysis.analyzed import AnalyzedFlow
 from lakelet.analysis.file_sources import given_moves
+from lakelet.analysis.results import AnalyzedFlow
 from lakelet.analysis.sink_paths import sink_definition
 from lakelet.base import VERSION
 from lakelet.base.errors import Location

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakelet.analysis.analyzed import Analysis
+from lakelet.analysis.results import Analysis
 from lakelet.config.update_config import PipelineConfig
 from lakelet.flows.environment import Environment
 from lakelet.language.loader import Loaded

@@ -11,7 +11,7 @@ from typing import Any
 
 from lakelet.base.errors import ExpectationFailed, LakeletError
 from lakelet.flows.environment import Environment
-from lakelet.plan.decisions import Decision, SourcePosition, Step, Strategy
+from lakelet.plan.decisions import Decision, PlanStep, SourcePosition, Strategy
 from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 from lakelet.update.tasks import Task
@@ -25,7 +25,7 @@ class UpdateProgress:
         self._flows: dict[str, FlowState] = {}
         self.state = UpdateState.QUEUED
         self.errors: list[LakeletError] = []
-        self.steps: dict[str, Step] = {}
+        self.steps: dict[str, PlanStep] = {}
 
     @property
     def is_stopping(self) -> bool:
@@ -84,7 +84,7 @@ class UpdateProgress:
         target = str(self._datasets[task.target].name)
         if task.strategy is not Strategy.STREAM and decision.strategy is not Strategy.EXCLUDED:
             emit_technique(self._reporter, decision, dataset=target, flow=task.name)
-        self.steps[task.name] = Step(target, task.dataset_kind, task.name, decision.strategy, decision.reason, inputs, task.transforms)
+        self.steps[task.name] = PlanStep(target, task.dataset_kind, task.name, decision.strategy, decision.reason, inputs, task.transforms)
 
 
 NO_OP, RECOMPUTE = "MAINTENANCE_TYPE_NO_OP", "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
+from lakelet.analysis.results import AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
 from lakelet.base.errors import DefinitionErrors, LakeletError
 from lakelet.base.names import TableName, split_name
 from lakelet.config import properties

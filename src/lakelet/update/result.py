@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelet.base.errors import LakeletError
-from lakelet.plan.decisions import Step
+from lakelet.plan.decisions import PlanStep
 from lakelet.storage.eventlog.states import UpdateState
 
 
@@ -22,7 +22,7 @@ class UpdateResult:
     state: UpdateState
     errors: tuple[LakeletError, ...]
     seconds: float
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     retry_after: float | None = None
     failed_checks: tuple[str, ...] = ()
     needs_spark: str = ""

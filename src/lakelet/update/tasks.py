@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakelet.analysis.analyzed import Analysis, AnalyzedDataset
+from lakelet.analysis.results import Analysis, AnalyzedDataset
 from lakelet.flows import kinds, once
 from lakelet.flows.context import FlowTask
 from lakelet.flows.environment import Environment
 from lakelet.language.model import Kind
-from lakelet.plan.decisions import Decision, Plan, Step, Strategy
-from lakelet.plan.graph import Node
+from lakelet.plan.decisions import Decision, Plan, PlanStep, Strategy
+from lakelet.plan.graph import GraphNode
 from lakelet.plan.selection import Selection
 
 
@@ -22,7 +22,7 @@ class UnanalyzedTask:
     `inputs`: keys of the stored datasets that it is known to read.
     """
 
-    node: Node
+    node: GraphNode
     inputs: tuple[str, ...]
 
     @property
@@ -91,7 +91,9 @@ def planned(environment: Environment, everything: Sequence[Task], selection: Sel
         if decision.strategy not in (Strategy.SKIP, Strategy.EXCLUDED):
             busy.add(task.target)
         inputs = tuple(names[i] for i in task.inputs)
-        steps.append(Step(names[task.target], task.dataset_kind, task.name, decision.strategy, decision.reason, inputs, task.transforms))
+        steps.append(
+            PlanStep(names[task.target], task.dataset_kind, task.name, decision.strategy, decision.reason, inputs, task.transforms)
+        )
     return Plan(tuple(steps))
 
 

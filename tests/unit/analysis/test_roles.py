@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
+from lakelet.analysis.results import AnalyzedDataset, AnalyzedFlow, UnanalyzedDataset
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.flows.target_table import remade

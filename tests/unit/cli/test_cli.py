@@ -20,15 +20,15 @@ from lakelet.cli.main import app, main
 from lakelet.language.model import Kind
 from lakelet.language.registry import Notice
 from lakelet.pipeline import Checked
-from lakelet.plan.decisions import Plan, Step, Strategy
-from lakelet.plan.graph import Graph, Node
+from lakelet.plan.decisions import Plan, PlanStep, Strategy
+from lakelet.plan.graph import Graph, GraphNode
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 NAME = TableName("main", "default", "orders")
-NODE = Node(NAME, Kind.STREAMING_TABLE, (), (), (str(NAME),), (("id", "bigint"),), (), Location("a.py", 3))
-STEP = Step(str(NAME), Kind.STREAMING_TABLE, str(NAME), Strategy.STREAM, "it has not run yet", ())
+NODE = GraphNode(NAME, Kind.STREAMING_TABLE, (), (), (str(NAME),), (("id", "bigint"),), (), Location("a.py", 3))
+STEP = PlanStep(str(NAME), Kind.STREAMING_TABLE, str(NAME), Strategy.STREAM, "it has not run yet", ())
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Result:
     state: UpdateState = UpdateState.COMPLETED
     errors: tuple[LakeletError, ...] = ()
     seconds: float = 1.0
-    steps: tuple[Step, ...] = (STEP,)
+    steps: tuple[PlanStep, ...] = (STEP,)
     failed_checks: tuple[str, ...] = ()
     needs_spark: str = ""
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lakelet.analysis.analyzed import AnalysisInputs, Findings
 from lakelet.analysis.analyzer import AnalysisPass, Analyzer
+from lakelet.analysis.results import AnalysisInputs, Findings
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.flows.context import FileReads, FlowTask

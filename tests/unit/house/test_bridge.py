@@ -21,7 +21,7 @@ PRIVATE = frozenset(
     }
 )
 """Attributes of pyspark that lead into Java, and functions of its own that do."""
-NAMES_OF_USERS = "update/idle/doubts.py"
+NAMES_OF_USERS = "update/idle/stale_reasons.py"
 """Names them because the code of users may: it reaches nothing."""
 
 

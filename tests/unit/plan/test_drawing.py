@@ -8,15 +8,15 @@ from xml.etree import ElementTree
 from lakelet.base.errors import Location
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
-from lakelet.plan.explanation import Standing, graph_html, graph_mermaid, graph_svg, placed
-from lakelet.plan.graph import Graph, Node
+from lakelet.plan.explanation import DatasetState, graph_html, graph_mermaid, graph_svg, placed
+from lakelet.plan.graph import Graph, GraphNode
 
 NAMES = Namespace("main", "shop")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> Node:
-    return Node(NAMES.resolve(name), kind, tuple(map(NAMES.resolve, inputs)), (), (name,), (), (), Location("p.py", 1))
+def _node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> GraphNode:
+    return GraphNode(NAMES.resolve(name), kind, tuple(map(NAMES.resolve, inputs)), (), (name,), (), (), Location("p.py", 1))
 
 
 GRAPH = Graph(
@@ -30,7 +30,7 @@ GRAPH = Graph(
         _node('`<odd> & "long" name that goes on and on`', "daily", kind=Kind.SINK),
     )
 )
-STATES = {"main.shop.a": Standing("completed", "good"), "main.shop.daily": Standing("failed", "bad")}
+STATES = {"main.shop.a": DatasetState("completed", "good"), "main.shop.daily": DatasetState("failed", "bad")}
 
 
 def test_the_svg_is_well_formed_and_shows_every_dataset_with_its_layer_and_state():

@@ -8,9 +8,9 @@ from dataclasses import replace
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.language.model import Action, Expectation, Kind
-from lakelet.plan.decisions import Plan, Step, Strategy
+from lakelet.plan.decisions import Plan, PlanStep, Strategy
 from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text, plan_json, plan_text
-from lakelet.plan.graph import Graph, Node
+from lakelet.plan.graph import Graph, GraphNode
 
 WHERE = Location("pipelines/shop.py", 12)
 
@@ -19,10 +19,10 @@ def name(text: str, schema: str = "shop") -> TableName:
     return TableName("main", schema, text)
 
 
-def node(text: str, kind: Kind, *inputs: str, external: tuple[str, ...] = (), rules: tuple[str, ...] = ()) -> Node:
+def node(text: str, kind: Kind, *inputs: str, external: tuple[str, ...] = (), rules: tuple[str, ...] = ()) -> GraphNode:
     expectations = tuple(Expectation(rule, "id IS NOT NULL", Action.DROP, WHERE) for rule in rules)
     columns = (("id", "bigint"), ("note", "struct<a:int>"))
-    return Node(name(text), kind, tuple(map(name, inputs)), external, (str(name(text)),), columns, expectations, WHERE)
+    return GraphNode(name(text), kind, tuple(map(name, inputs)), external, (str(name(text)),), columns, expectations, WHERE)
 
 
 GRAPH = Graph(
@@ -35,9 +35,9 @@ GRAPH = Graph(
 )
 
 
-def step(dataset: str, kind: Kind, strategy: Strategy, reason: str, flow: str | None = None, schema: str = "shop") -> Step:
+def step(dataset: str, kind: Kind, strategy: Strategy, reason: str, flow: str | None = None, schema: str = "shop") -> PlanStep:
     full = str(name(dataset, schema))
-    return Step(full, kind, flow or full, strategy, reason, ())
+    return PlanStep(full, kind, flow or full, strategy, reason, ())
 
 
 PLAN = Plan(

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from lakelet.base.errors import Location
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
-from lakelet.plan.graph import Graph, Node, topological
+from lakelet.plan.graph import Graph, GraphNode, topological
 
 NAMES = Namespace("main", "default")
 
 
-def node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> Node:
-    return Node(NAMES.resolve(name), kind, tuple(NAMES.resolve(i) for i in inputs), (), (name,), (), (), Location("p.py", 1))
+def node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> GraphNode:
+    return GraphNode(NAMES.resolve(name), kind, tuple(NAMES.resolve(i) for i in inputs), (), (name,), (), (), Location("p.py", 1))
 
 
-def graph(*nodes: Node) -> Graph:
+def graph(*nodes: GraphNode) -> Graph:
     return Graph(nodes)
 
 

@@ -9,14 +9,14 @@ import pytest
 from lakelet.base.errors import ExitCode, LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
-from lakelet.plan.graph import Graph, Node
+from lakelet.plan.graph import Graph, GraphNode
 from lakelet.plan.selection import EVERYTHING, Request, Selection, below_failed, refuse_in_continuous, select
 
 NAMES = Namespace("main", "default")
 
 
-def _node(name: str, kind: Kind) -> Node:
-    return Node(NAMES.resolve(name), kind, (), (), (name,), (), (), Location("p.py", 1))
+def _node(name: str, kind: Kind) -> GraphNode:
+    return GraphNode(NAMES.resolve(name), kind, (), (), (name,), (), (), Location("p.py", 1))
 
 
 GRAPH = Graph(
@@ -120,7 +120,7 @@ def test_a_condition_for_one_update_that_would_have_no_effect_is_refused(request
 
 
 def test_what_failed_comes_with_what_is_below_and_without_what_was_left_out() -> None:
-    def node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> Node:
+    def node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> GraphNode:
         return replace(_node(name, kind), inputs=tuple(NAMES.resolve(i) for i in inputs))
 
     graph = Graph((node("a"), node("v", "a", kind=Kind.VIEW), node("b", "v"), node("c", "b"), node("d", "b"), node("apart")))

@@ -7,14 +7,14 @@ import pytest
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
-from lakelet.plan.graph import Graph, Node, declared_layer, depths, layers
+from lakelet.plan.graph import Graph, GraphNode, declared_layer, depths, layers
 from lakelet.plan.selection import Request, Selector, parsed, select
 
 NAMES = Namespace("main", "shop")
 
 
-def _node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE, file: str = "p.py") -> Node:
-    return Node(NAMES.resolve(name), kind, tuple(map(NAMES.resolve, inputs)), (), (name,), (), (), Location(file, 1))
+def _node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE, file: str = "p.py") -> GraphNode:
+    return GraphNode(NAMES.resolve(name), kind, tuple(map(NAMES.resolve, inputs)), (), (name,), (), (), Location(file, 1))
 
 
 GRAPH = Graph(

@@ -18,14 +18,14 @@ from lakelet.storage.eventlog.states import EventType, UpdateState
 from lakelet.storage.root import LastUpdate, Registry, Storage
 from lakelet.update.idle.answer import SWITCH, idle_answer, is_asked
 from lakelet.update.idle.facts import FactKind, Here, looked_up, of_process
-from lakelet.update.idle.record import STAND_IN, IdleRecord, save_record
+from lakelet.update.idle.record import PLACEHOLDER_ID, IdleRecord, save_record
 
 LAST = LastUpdate("1", "2026-01-01", clean=True)
 
 
 def progress(state: UpdateState) -> Event:
-    message = f"Update {STAND_IN[:6]} is {state}."
-    return Event(EventType.UPDATE_PROGRESS, message, Origin("p", "shop", STAND_IN), {EventType.UPDATE_PROGRESS: {"state": state}})
+    message = f"Update {PLACEHOLDER_ID[:6]} is {state}."
+    return Event(EventType.UPDATE_PROGRESS, message, Origin("p", "shop", PLACEHOLDER_ID), {EventType.UPDATE_PROGRESS: {"state": state}})
 
 
 @pytest.fixture

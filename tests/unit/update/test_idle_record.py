@@ -8,15 +8,26 @@ from pathlib import Path
 import pytest
 
 from lakelet.language.model import Kind
-from lakelet.plan.decisions import Step, Strategy
+from lakelet.plan.decisions import PlanStep, Strategy
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import Storage
 from lakelet.update.idle.facts import Fact, FactKind
-from lakelet.update.idle.record import STAND_IN, IdleRecord, doubt_json, for_update, load_record, names_stand_in, remove_record, save_record
+from lakelet.update.idle.record import (
+    PLACEHOLDER_ID,
+    IdleRecord,
+    for_update,
+    load_record,
+    names_placeholder_id,
+    remove_record,
+    save_record,
+    stale_reason_json,
+)
 
-ORIGIN = Origin("p", "shop", STAND_IN, "main.shop.orders", "orders", "f")
-PROGRESS = Event(EventType.UPDATE_PROGRESS, f"Update {STAND_IN[:6]} is QUEUED.", ORIGIN, {EventType.UPDATE_PROGRESS: {"state": "QUEUED"}})
+ORIGIN = Origin("p", "shop", PLACEHOLDER_ID, "main.shop.orders", "orders", "f")
+PROGRESS = Event(
+    EventType.UPDATE_PROGRESS, f"Update {PLACEHOLDER_ID[:6]} is QUEUED.", ORIGIN, {EventType.UPDATE_PROGRESS: {"state": "QUEUED"}}
+)
 LISTED = Event(
     EventType.OPERATION_PROGRESS,
     "Flow 'orders' listed 2 file(s) of /landing/*.json.",
@@ -24,7 +35,7 @@ LISTED = Event(
     {EventType.OPERATION_PROGRESS: {"duration_ms": 900, "auto_loader_details": {"source_path": "/landing/*.json"}}},
     level=Level.WARN,
 )
-STEP = Step("main.shop.orders", Kind.STREAMING_TABLE, "orders", Strategy.SKIP, "it has no new file", ("main.shop.raw",), ())
+STEP = PlanStep("main.shop.orders", Kind.STREAMING_TABLE, "orders", Strategy.SKIP, "it has no new file", ("main.shop.raw",), ())
 RECORD = IdleRecord(b"key", (Fact(FactKind.FILE, "/a", "1"),), (PROGRESS, LISTED), (STEP,))
 
 
@@ -46,7 +57,8 @@ def test_a_record_is_read_as_it_was_written(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "\x00", doubt_json("clock"), RECORD.to_json().replace('"format":1', '"format":2'), '{"format": 1}']
+    "text",
+    ["", "{", "[]", "null", "\x00", stale_reason_json("clock"), RECORD.to_json().replace('"format":1', '"format":2'), '{"format": 1}'],
 )
 def test_what_is_no_record_of_this_version_is_left_alone(storage: Storage, text: str) -> None:
     save_record(storage, text)
@@ -75,6 +87,6 @@ def test_a_listing_takes_as_long_as_that_of_its_own_folder() -> None:
 
 
 def test_an_event_that_names_the_update_elsewhere_makes_no_record() -> None:
-    named = Event(EventType.NOTICE, "note", ORIGIN, {EventType.NOTICE: {"text": STAND_IN}})
-    assert not names_stand_in([PROGRESS, LISTED])
-    assert names_stand_in([PROGRESS, named])
+    named = Event(EventType.NOTICE, "note", ORIGIN, {EventType.NOTICE: {"text": PLACEHOLDER_ID}})
+    assert not names_placeholder_id([PROGRESS, LISTED])
+    assert names_placeholder_id([PROGRESS, named])

@@ -7,13 +7,13 @@ import pytest
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.language.model import Kind
-from lakelet.plan.graph import Graph, Node
+from lakelet.plan.graph import Graph, GraphNode
 from lakelet.storage.root import Registry, Storage, StoredDataset
 from lakelet.update import resets
 
 
 def node(name, kind=Kind.STREAMING_TABLE, external=()):
-    return Node(TableName("c", "s", name), kind, (), external, (), (), (), Location("p.py", 1))
+    return GraphNode(TableName("c", "s", name), kind, (), external, (), (), (), Location("p.py", 1))
 
 
 def stored(name, **more):

@@ -12,8 +12,8 @@ import pytest
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import TableName
 from lakelet.language.model import Kind
-from lakelet.plan.decisions import Decision, Step, Strategy
-from lakelet.plan.graph import Node
+from lakelet.plan.decisions import Decision, PlanStep, Strategy
+from lakelet.plan.graph import GraphNode
 from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
 from lakelet.storage.root import Storage
@@ -22,7 +22,7 @@ from lakelet.update.tasks import UnanalyzedTask
 
 
 def task(name: str, *inputs: str) -> UnanalyzedTask:
-    node = Node(TableName("main", "shop", name), Kind.STREAMING_TABLE, (), (), (), (), (), Location("a.py", 1))
+    node = GraphNode(TableName("main", "shop", name), Kind.STREAMING_TABLE, (), (), (), (), (), Location("a.py", 1))
     return UnanalyzedTask(node, inputs)
 
 
@@ -92,4 +92,4 @@ def test_the_step_of_a_flow_is_what_was_decided_last(progress: UpdateProgress) -
     progress.decided(ORDERS, Decision(Strategy.SKIP, "nothing is new"))
     progress.decided(ORDERS, Decision(Strategy.STREAM, "a file is new"))
     name, above = "main.shop.orders", ("main.shop.raw",)
-    assert progress.steps == {name: Step(name, Kind.STREAMING_TABLE, name, Strategy.STREAM, "a file is new", above)}
+    assert progress.steps == {name: PlanStep(name, Kind.STREAMING_TABLE, name, Strategy.STREAM, "a file is new", above)}

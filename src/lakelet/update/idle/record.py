@@ -13,7 +13,7 @@ from typing import Any
 from lakelet.base import VERSION
 from lakelet.files.durable import write_atomically
 from lakelet.language.model import Kind
-from lakelet.plan.decisions import Step, Strategy
+from lakelet.plan.decisions import PlanStep, Strategy
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import Storage
@@ -21,7 +21,7 @@ from lakelet.update.idle.facts import Fact, FactKind
 
 FORMAT = 1
 FILE = "idle.json"
-STAND_IN = "5ca1ab1e-0000-4000-8000-000000000000"
+PLACEHOLDER_ID = "5ca1ab1e-0000-4000-8000-000000000000"
 """Placeholder of the update's id in the events of a record."""
 _NAMING = frozenset({EventType.UPDATE_PROGRESS, EventType.CREATE_UPDATE})
 """Types of events whose messages contain the first characters of the update's id."""
@@ -35,14 +35,14 @@ class IdleRecord:
     Attributes:
         key: key of the digests among the facts.
         facts: everything that the result depends on.
-        events: the events of the update, with `STAND_IN` for its id.
+        events: the events of the update, with `PLACEHOLDER_ID` for its id.
         steps: for each flow, that it is skipped, and why.
     """
 
     key: bytes
     facts: tuple[Fact, ...]
     events: tuple[Event, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
     def to_json(self) -> str:
         return json.dumps(
@@ -104,7 +104,7 @@ def remove_record(storage: Storage) -> None:
             file.unlink(missing_ok=True)
 
 
-def doubt_json(reason: str) -> str:
+def stale_reason_json(reason: str) -> str:
     """Return the text that is stored in place of a record: the reason why the next update must start Spark."""
     return json.dumps({"format": FORMAT, "lakelet": VERSION, "doubt": reason})
 
@@ -113,7 +113,7 @@ def for_update(event: Event, update_id: str, seconds: Mapping[str, float]) -> Ev
     """Return an event of a record as an event of an update that runs now. `seconds`: duration of listing each folder, by path."""
     message = event.message
     if event.event_type in _NAMING:
-        message = message.replace(STAND_IN[:_SHORT], update_id[:_SHORT])
+        message = message.replace(PLACEHOLDER_ID[:_SHORT], update_id[:_SHORT])
     found = Event(event.event_type, message, replace(event.origin, update_id=update_id), event.details, level=event.level)
     listed = event.body.get("auto_loader_details") if event.event_type is EventType.OPERATION_PROGRESS else None
     if not listed:
@@ -124,12 +124,12 @@ def for_update(event: Event, update_id: str, seconds: Mapping[str, float]) -> Ev
     return replace(found, details={event.event_type: {**event.body, "duration_ms": round(taken * 1000)}})
 
 
-def names_stand_in(events: Sequence[Event]) -> bool:
+def names_placeholder_id(events: Sequence[Event]) -> bool:
     """Return whether the placeholder occurs where `for_update` does not replace it; such events cannot be recorded."""
     return any(
-        STAND_IN in event.details_json()
-        or STAND_IN in event.message
-        or (event.event_type not in _NAMING and STAND_IN[:_SHORT] in event.message)
+        PLACEHOLDER_ID in event.details_json()
+        or PLACEHOLDER_ID in event.message
+        or (event.event_type not in _NAMING and PLACEHOLDER_ID[:_SHORT] in event.message)
         for event in events
     )
 
@@ -147,6 +147,6 @@ def _event(stored: Mapping[str, Any]) -> Event:
     )
 
 
-def _step(stored: Mapping[str, Any]) -> Step:
+def _step(stored: Mapping[str, Any]) -> PlanStep:
     lists = {name: tuple(stored[name]) for name in ("inputs", "transforms")}
-    return Step(**{**stored, **lists, "kind": Kind(stored["kind"]), "strategy": Strategy(stored["strategy"])})
+    return PlanStep(**{**stored, **lists, "kind": Kind(stored["kind"]), "strategy": Strategy(stored["strategy"])})

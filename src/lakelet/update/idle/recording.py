@@ -22,17 +22,25 @@ from lakelet.flows.environment import UpdateMemory
 from lakelet.flows.stream_decisions import note_decision
 from lakelet.language.model import Kind
 from lakelet.language.sinks import HANDLER
-from lakelet.plan.decisions import Step, Strategy
+from lakelet.plan.decisions import PlanStep, Strategy
 from lakelet.quality.validation import is_fresh
 from lakelet.spark.launch.environment import cache_folder, find_java
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.root import INTERNAL, Storage
 from lakelet.update.idle import facts
-from lakelet.update.idle.doubts import HARMLESS, SPARK, doubts_of, is_plain, is_standard
 from lakelet.update.idle.facts import Fact, FactKind
-from lakelet.update.idle.record import STAND_IN, IdleRecord, doubt_json, names_stand_in, record_file, remove_record, save_record
+from lakelet.update.idle.record import (
+    PLACEHOLDER_ID,
+    IdleRecord,
+    names_placeholder_id,
+    record_file,
+    remove_record,
+    save_record,
+    stale_reason_json,
+)
 from lakelet.update.idle.recording_begun import Recording
+from lakelet.update.idle.stale_reasons import HARMLESS, SPARK, is_plain, is_standard, stale_reasons_of
 from lakelet.update.initialization import report_notices, report_plan, report_start
 from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
@@ -45,7 +53,7 @@ _KNOWN_SINKS = frozenset({"delta", "kafka", HANDLER})
 _ACCESS = {Access.FILE: FactKind.FILE, Access.NAMES: FactKind.NAMES, Access.ENTRIES: FactKind.ENTRIES}
 
 
-class _Doubt(Exception):
+class _StaleReason(Exception):
     """The reason why the next update must start Spark."""
 
 
@@ -64,29 +72,29 @@ def finish(recording: Recording, opened: OpenedPipeline, everything: Sequence[Ta
     try:
         text = _record(recording, opened, everything, progress).to_json()
     except Exception as problem:  # whatever goes wrong with a record must not change how the update ended
-        reason = f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}"
-        text = doubt_json(reason)
+        reason = f"{problem}" if isinstance(problem, _StaleReason) else f"{type(problem).__name__}: {problem}"
+        text = stale_reason_json(reason)
     with suppress(LakeletError):
         save_record(opened.storage, text)
     return reason
 
 
 def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task], progress: UpdateProgress) -> IdleRecord:
-    """Return the record. Raises _Doubt.
+    """Return the record. Raises _StaleReason.
 
     Its facts are taken before the flows are decided again: what comes later counts as a change.
     """
     for reason in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
-        raise _Doubt(reason)
+        raise _StaleReason(reason)
     found = (*recording.start, *_read(recording, opened, everything), *facts.looked_up(recording.here, _stored(opened)))
     events, steps = idle_update(opened, everything)
-    if names_stand_in(events):
-        raise _Doubt("an event names the update")
+    if names_placeholder_id(events):
+        raise _StaleReason("an event names the update")
     return IdleRecord(recording.here.key, found, tuple(events), steps)
 
 
 def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task]) -> Iterator[Fact]:
-    """Yield facts about the files that loading and analysis read, and the folders of data. Raises _Doubt."""
+    """Yield facts about the files that loading and analysis read, and the folders of data. Raises _StaleReason."""
     trees = tuple(dict.fromkeys(_trees(everything)))
     below = tuple(tree + os.sep for tree in trees)
     found = {(_ACCESS[access], path): value for (access, path), value in recording.reads.found.items()}
@@ -95,7 +103,7 @@ def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Tas
     modules = set(_modules(opened)) - {path for _, path in noted}
     for path in files | modules:
         if signatures.is_newer(path, recording.moment):
-            raise _Doubt(f"{path} has changed since the update began, or as it did")
+            raise _StaleReason(f"{path} has changed since the update began, or as it did")
     yield from (Fact(kind, path, value) for (kind, path), value in noted.items())
     installed = [(FactKind.NAMES, path) for path in _installed()]
     yield from facts.looked_up(
@@ -173,7 +181,7 @@ def _of_code(opened: OpenedPipeline) -> Iterator[str]:
         if not is_plain(file):
             yield f"{file} is not a plain source file"
         elif file.endswith(".py"):
-            yield from doubts_of(Path(file).read_text(encoding="utf-8"), file, known=helpers, volatile=VOLATILE)
+            yield from stale_reasons_of(Path(file).read_text(encoding="utf-8"), file, known=helpers, volatile=VOLATILE)
     for name in _imported_by(own, helpers):
         yield f"the code imports {name}"
 
@@ -191,14 +199,14 @@ def _imported_by(files: Sequence[str], helpers: Iterable[str]) -> Iterator[str]:
 
 
 def _stored(opened: OpenedPipeline) -> Iterator[tuple[FactKind, str]]:
-    """Yield the parts of the storage: registry, logs of all tables, state of flows and sources, small files. Raises _Doubt."""
+    """Yield the parts of the storage: registry, logs of all tables, state of flows and sources, small files. Raises _StaleReason."""
     yield FactKind.REGISTRY, ""
     yield FactKind.STATE, "checkpoints"
     yield FactKind.STATE, "autoloader"
     for dataset in opened.storage.registry().datasets.values():
         table = opened.storage.at(dataset.path)
         if not isinstance(table, Path):
-            raise _Doubt(f"{dataset.name} does not lie on this machine")
+            raise _StaleReason(f"{dataset.name} does not lie on this machine")
         yield FactKind.LOG, str(table)
         yield FactKind.LOG, str(table / INTERNAL)
     for file in opened.storage.system.glob("*.json"):
@@ -233,10 +241,10 @@ def _installed() -> Iterator[str]:
 # --- what an idle update reports ----------------------------------------------------------------------------------------------------------
 
 
-def idle_update(opened: OpenedPipeline, everything: Sequence[Task]) -> tuple[list[Event], tuple[Step, ...]]:
-    """Return the events and steps of an update that would begin now. Raises _Doubt if a flow would run."""
+def idle_update(opened: OpenedPipeline, everything: Sequence[Task]) -> tuple[list[Event], tuple[PlanStep, ...]]:
+    """Return the events and steps of an update that would begin now. Raises _StaleReason if a flow would run."""
     events: list[Event] = []
-    reporter = opened.reporter.of_update(STAND_IN, events.append)
+    reporter = opened.reporter.of_update(PLACEHOLDER_ID, events.append)
     idle = replace(opened, environment=replace(opened.environment, reporter=reporter, memory=UpdateMemory()))
     progress = UpdateProgress(idle.environment)
     report_start(idle, progress, attempt=0)
@@ -248,7 +256,7 @@ def idle_update(opened: OpenedPipeline, everything: Sequence[Task]) -> tuple[lis
         if isinstance(task, FlowTask):
             note_decision(task, decision)
         if decision.strategy is not Strategy.SKIP:
-            raise _Doubt(f"{task.name} would run: {decision.reason}")
+            raise _StaleReason(f"{task.name} would run: {decision.reason}")
         progress.decided(task, decision)
         progress.flow_is_idle(task, decision)
     progress.update_is(UpdateState.COMPLETED)

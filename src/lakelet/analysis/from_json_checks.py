@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from lakelet.analysis.analyzed import Findings
+from lakelet.analysis.results import Findings
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.autoloader.evolving_from_json import KEY, JsonColumn
 from lakelet.autoloader.loading import struct_of

@@ -52,11 +52,11 @@ _COMPILED_READERS = (
 _SEPARATOR = "_"
 """A variable that shells set, and a text of nearly every program: it counts where the source reads the environment at all."""
 _OF_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
-DOUBTFUL = frozenset((*_CLOCK, *_RANDOM, *_MACHINE, *_FILE_FACTS, *_GENERATED_CODE, *_SESSION, *_COMPILED_READERS))
+NOT_COMPARABLE = frozenset((*_CLOCK, *_RANDOM, *_MACHINE, *_FILE_FACTS, *_GENERATED_CODE, *_SESSION, *_COMPILED_READERS))
 """Names of attributes and functions whose results cannot be compared later."""
 
 
-def doubts_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile: Set[str] = frozenset()) -> Iterator[str]:
+def stale_reasons_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile: Set[str] = frozenset()) -> Iterator[str]:
     """Yield each stale reason of a Python source as `file:line …`.
 
     Args:
@@ -122,13 +122,13 @@ def _of_import(node: ast.AST, known: Set[str]) -> str | None:
 
 
 def _of_name(node: ast.AST, of_spark: Set[str], volatile: Set[str]) -> str | None:
-    if isinstance(node, ast.Attribute) and node.attr in DOUBTFUL:
+    if isinstance(node, ast.Attribute) and node.attr in NOT_COMPARABLE:
         owned = isinstance(node.value, ast.Name) and node.value.id in of_spark
         return None if owned and node.attr not in _SESSION else f"uses {node.attr}"
     if isinstance(node, ast.Name) and node.id in _BUILT_IN:
         return f"uses {node.id}"
     if isinstance(node, ast.ImportFrom):
-        found = [alias.name for alias in node.names if alias.name in DOUBTFUL or (alias.name == "*" and not node.level)]
+        found = [alias.name for alias in node.names if alias.name in NOT_COMPARABLE or (alias.name == "*" and not node.level)]
         spark = (node.module or "").partition(".")[0] in SPARK
         found = [name for name in found if not spark or name in _SESSION]
         return f"uses {found[0]}" if found else None
@@ -144,7 +144,7 @@ def _of_call(node: ast.Call) -> str | None:
         return None
     name = node.args[1] if function == "getattr" and len(node.args) > 1 else None
     if isinstance(name, ast.Constant):
-        return f"uses {name.value}" if name.value in DOUBTFUL else None
+        return f"uses {name.value}" if name.value in NOT_COMPARABLE else None
     return f"calls {function}"
 
 

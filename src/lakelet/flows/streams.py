@@ -68,7 +68,7 @@ class Running(Protocol):
 Query = TypeVar("Query", bound=Running)
 
 
-def run_append(task: FlowTask, *, one_batch: bool = False) -> Totals:
+def run_stream(task: FlowTask, *, one_batch: bool = False) -> Totals:
     """Process everything that is there, then stop, or wait for the next round of a continuous update. Raises LakeletError.
 
     `one_batch`: a checkpoint without a batch gets a single one, whatever the limits of the sources; one that holds an unfinished batch gets
@@ -295,4 +295,4 @@ def _committed_offsets(task: FlowTask, spark: SparkSession, state: Checkpoint) -
     return {n: offset for n, offset in zip(files, state.offsets, strict=True) if n is not None and offset is not None and is_offset(offset)}
 
 
-__all__ = ["changed_files", "drained", "file_reads", "interruption", "opened", "run_append"]
+__all__ = ["changed_files", "drained", "file_reads", "interruption", "opened", "run_stream"]

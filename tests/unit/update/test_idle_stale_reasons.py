@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.terminals import VOLATILE
-from lakelet.update.idle.doubts import doubts_of
+from lakelet.update.idle.stale_reasons import stale_reasons_of
 from tests.paths import ROOT
 
 
 def found(source: str, **more: frozenset[str]) -> list[str]:
-    return [doubt.partition(" ")[2] for doubt in doubts_of(source, "a.py", volatile=VOLATILE, **more)]
+    return [doubt.partition(" ")[2] for doubt in stale_reasons_of(source, "a.py", volatile=VOLATILE, **more)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_compared_or_cannot_change_is_none(source: str) -> None:
 
 
 def test_the_doubt_names_the_line() -> None:
-    assert list(doubts_of("\nimport time\n", "a.py")) == ["a.py:2 imports time"]
+    assert list(stale_reasons_of("\nimport time\n", "a.py")) == ["a.py:2 imports time"]
 
 
 def test_the_pipelines_of_the_repository_have_none() -> None:
@@ -82,5 +82,5 @@ def test_the_pipelines_of_the_repository_have_none() -> None:
     files = [*(file for folder in folders for file in sorted(folder.rglob("*.py"))), ROOT / "examples" / "factory" / "layouts.py"]
     assert len({file.parent for file in files}) > 5
     assert [
-        doubt for file in files for doubt in doubts_of(file.read_text(encoding="utf-8"), file.name, known=known, volatile=VOLATILE)
+        doubt for file in files for doubt in stale_reasons_of(file.read_text(encoding="utf-8"), file.name, known=known, volatile=VOLATILE)
     ] == []
