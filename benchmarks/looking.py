@@ -52,7 +52,7 @@ def stored(root: Path, rows: int, files: int) -> Path:
     import pyarrow as pa
     from deltalake import write_deltalake
 
-    from lakelet.storage.root import Registry, Storage, StoredDataset
+    from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
     path = root / "tables/main/default/events"
     path.mkdir(parents=True)
@@ -61,7 +61,7 @@ def stored(root: Path, rows: int, files: int) -> Path:
         table = pa.table({"id": pa.array(ids, pa.int64()), "word": [f"word {i % 97}" for i in ids], "amount": [i / 8 for i in ids]})
         write_deltalake(str(path), table, mode="append")
     dataset = StoredDataset("main.default.events", "streaming_table", "tables/main/default/events")  # type: ignore[arg-type]
-    Storage(root).save(Registry(datasets={dataset.name: dataset}))
+    Storage(root).save(StorageRegistry(datasets={dataset.name: dataset}))
     return path
 
 

@@ -43,7 +43,7 @@ class Op(Enum):
 
 
 @dataclass(frozen=True)
-class Event:
+class ChangeEvent:
     """One row of a feed.
 
     key: values of the key columns; those of a truncate do not matter. seq: orders the events of a key; a struct is a tuple.
@@ -84,17 +84,17 @@ class State:
     all_events: of each key all events are there, rather than the winning one.
     """
 
-    events: Mapping[Key, tuple[Event, ...]] = field(default_factory=dict)
+    events: Mapping[Key, tuple[ChangeEvent, ...]] = field(default_factory=dict)
     truncated: Any = None
     all_events: bool = False
 
 
-def table(spec: ChangeSpec, events: Iterable[Event]) -> list[Row]:
+def table(spec: ChangeSpec, events: Iterable[ChangeEvent]) -> list[Row]:
     """The table after one batch. Raises CDC_NULL_SEQUENCE or CDC_NULL_KEY."""
     return rows(spec, folded(spec, State(), events))
 
 
-def folded(spec: ChangeSpec, state: State, batch: Iterable[Event]) -> State:
+def folded(spec: ChangeSpec, state: State, batch: Iterable[ChangeEvent]) -> State:
     """The state after one more batch; a batch that raises changes nothing."""
     batch = [_with_options(spec, event) for event in batch]
     check(spec, batch)
@@ -110,14 +110,14 @@ def folded(spec: ChangeSpec, state: State, batch: Iterable[Event]) -> State:
     return State({key: remember(events) if key in touched else tuple(events) for key, events in by_key.items()}, truncated, all_events)
 
 
-def _with_options(spec: ChangeSpec, event: Event) -> Event:
+def _with_options(spec: ChangeSpec, event: ChangeEvent) -> ChangeEvent:
     """The event with what it authors, which later options do not change."""
     return replace(event, nulls=NullRule.of(spec), sets=None if spec.columns_to_update is None else event.sets)
 
 
-def _distinct(events: Sequence[Event]) -> tuple[Event, ...]:
+def _distinct(events: Sequence[ChangeEvent]) -> tuple[ChangeEvent, ...]:
     """The events without exact re-deliveries, which are harmless (CD-1); those of one sequence stay in the order of arrival."""
-    found: dict[Any, list[Event]] = {}
+    found: dict[Any, list[ChangeEvent]] = {}
     for event in events:
         found[event.seq] = [*(e for e in found.get(event.seq, ()) if e != event), event]
     return tuple(chain.from_iterable(found.values()))
@@ -135,7 +135,7 @@ def rows(spec: ChangeSpec, state: State) -> list[Row]:
     return found
 
 
-def check(spec: ChangeSpec, batch: Sequence[Event]) -> None:
+def check(spec: ChangeSpec, batch: Sequence[ChangeEvent]) -> None:
     """Refuse NULL sequences, then NULL keys, before anything is written (CD-8, BT-12)."""
     without_seq = sum(e.seq is None or (spec.bitemporal and e.known is None) for e in batch)
     if without_seq:
@@ -155,19 +155,19 @@ def order(value: Any) -> tuple[Any, ...]:
 # --------------------------------------------------------------------------------------------------------------- type 1
 
 
-def _winner(events: Sequence[Event]) -> Event:
+def _winner(events: Sequence[ChangeEvent]) -> ChangeEvent:
     """The event with the highest sequence; upserts beat deletes, and of two upserts the later arrival wins ("Ties")."""
     best = max((order(e.seq), e.op is Op.UPSERT) for e in events)
     return [e for e in events if (order(e.seq), e.op is Op.UPSERT) == best][-1]
 
 
-def _current(events: Sequence[Event], truncated: Any) -> list[Row]:
+def _current(events: Sequence[ChangeEvent], truncated: Any) -> list[Row]:
     """SCD1: the winner's row; none if the winner is a delete or older than a truncate. A truncate of its own sequence spares it (CD-6)."""
     winner = _winner(events)
     if winner.op is Op.DELETE or (truncated is not None and order(winner.seq) < order(truncated)):
         return []
     # A truncate is a delete of all keys; a delete comes before an upsert of the same sequence, and so resets what was before it.
-    resets = [] if truncated is None else [Event(winner.key, truncated, op=Op.DELETE)]
+    resets = [] if truncated is None else [ChangeEvent(winner.key, truncated, op=Op.DELETE)]
     walked = sorted([*resets, *events], key=lambda e: (order(e.seq), e.op is Op.UPSERT))
     return [Row(winner.key, _filled(walked)[-1].values)]
 
@@ -175,7 +175,7 @@ def _current(events: Sequence[Event], truncated: Any) -> list[Row]:
 # --------------------------------------------------------------------------------------------------------------- type 2
 
 
-def _history(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
+def _history(spec: ChangeSpec, events: Sequence[ChangeEvent]) -> list[Row]:
     """SCD2: consecutive upserts with equal tracked columns are one run and one row; a delete ends a run. No row has zero width.
 
     `events`: filled, in the order of their sequences, one for each.
@@ -194,7 +194,7 @@ def _history(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
     return found
 
 
-def _one_per_sequence(events: Sequence[Event]) -> list[Event]:
+def _one_per_sequence(events: Sequence[ChangeEvent]) -> list[ChangeEvent]:
     """The events, filled, in order of their sequence, one for each: a delete beats an upsert, of two upserts the later arrival wins, and
     keeps what it does not say from the earlier one ("Ties")."""
     walked = _filled(sorted(events, key=lambda e: (order(e.seq), e.op is Op.DELETE)))
@@ -215,7 +215,7 @@ def _tracks(spec: ChangeSpec, leaf: ColumnPath) -> bool:
 # ----------------------------------------------------------------------------------------------------------- bitemporal
 
 
-def _beliefs(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
+def _beliefs(spec: ChangeSpec, events: Sequence[ChangeEvent]) -> list[Row]:
     """BT-3, BT-4: the type 2 histories of what was known at each system time; a row that stays the same is one row."""
     leaves = dict.fromkeys(leaf for event in events for leaf in event.values)
     whole = [replace(event, values={leaf: event.values.get(leaf) for leaf in leaves}) for event in events]  # schema growth
@@ -237,9 +237,9 @@ def _timeless(row: Row) -> Row:
     return replace(row, system_start=None)
 
 
-def _one_per_both_sequences(events: Sequence[Event]) -> list[Event]:
+def _one_per_both_sequences(events: Sequence[ChangeEvent]) -> list[ChangeEvent]:
     """The events in order of both sequences, one for each pair: a delete beats upserts, of these the last one by its text counts (BT-7)."""
-    best: dict[Any, Event] = {}
+    best: dict[Any, ChangeEvent] = {}
     for event in sorted(events, key=lambda e: (order(e.seq), order(e.known), e.op is Op.DELETE, _text(e.values))):
         best[event.seq, event.known] = event
     return list(best.values())
@@ -252,10 +252,10 @@ def _text(values: Values) -> str:
 # -------------------------------------------------------------------------------------- leaves that an event does not set
 
 
-def _filled(events: Sequence[Event]) -> list[Event]:
+def _filled(events: Sequence[ChangeEvent]) -> list[ChangeEvent]:
     """The events, walked in order: a leaf that an upsert did not author keeps its current value; a delete sets all of them to NULL."""
     leaves = dict.fromkeys(leaf for event in events for leaf in event.values)
-    found: list[Event] = []
+    found: list[ChangeEvent] = []
     current: dict[ColumnPath, Any] = {}
     for event in events:
         if event.op is Op.DELETE:
@@ -267,7 +267,7 @@ def _filled(events: Sequence[Event]) -> list[Event]:
     return found
 
 
-def _authors(event: Event, leaf: ColumnPath) -> bool:
+def _authors(event: ChangeEvent, leaf: ColumnPath) -> bool:
     """Whether an upsert says what a leaf is: a null of a leaf whose nulls are ignored says nothing. A column that it has not is NULL."""
     if event.sets is not None and not within(leaf, event.sets):
         return False
@@ -285,7 +285,7 @@ def within(leaf: ColumnPath, paths: Iterable[ColumnPath]) -> bool:
 
 def snapshot_events(
     current: Mapping[tuple[Any, ...], Values], snapshot: Sequence[tuple[tuple[Any, ...], Values]], version: Any
-) -> list[Event]:
+) -> list[ChangeEvent]:
     """The events that lead from the open rows of a target to a full copy of the source (CD-17).
 
     New and changed keys are upserts, missing ones deletes, all at `version`. Raises CDC_SNAPSHOT_INVALID for a key that occurs twice.
@@ -295,8 +295,8 @@ def snapshot_events(
         raise LakeletError(
             "CDC_SNAPSHOT_INVALID", f"{len(snapshot) - len(wanted)} key(s) occur twice in the snapshot of version {version!r}"
         )
-    gone = [Event(key, version, op=Op.DELETE) for key in current if key not in wanted]
-    return [*gone, *(Event(key, version, values) for key, values in wanted.items() if key not in current or current[key] != values)]
+    gone = [ChangeEvent(key, version, op=Op.DELETE) for key in current if key not in wanted]
+    return [*gone, *(ChangeEvent(key, version, values) for key, values in wanted.items() if key not in current or current[key] != values)]
 
 
 def with_snapshot(spec: ChangeSpec, state: State, snapshot: Copy, *, version: Any, latest: Any = None) -> State:

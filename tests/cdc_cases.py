@@ -16,7 +16,7 @@ from lakelet.base.names import Namespace
 from lakelet.language import api
 from lakelet.language.model import ChangeSpec, ColumnPath
 from lakelet.language.registry import Registry, recording
-from tests.cdc_algebra import Event, Op, Row
+from tests.cdc_algebra import ChangeEvent, Op, Row
 
 Record = Mapping[str, Any]
 Batches = tuple[tuple[Record, ...], ...]
@@ -70,11 +70,11 @@ class Feed:
             if name not in self.keys:
                 yield from ((name, f) for f in kind) if isinstance(kind, Mapping) else ((name,),)
 
-    def event(self, record: Record) -> Event:
+    def event(self, record: Record) -> ChangeEvent:
         """A record as the algebra sees it."""
         op = {"d": Op.DELETE, "DELETE": Op.DELETE, "t": Op.TRUNCATE, "TRUNCATE": Op.TRUNCATE}.get(str(record.get(self.op)), Op.UPSERT)
         sets = record.get(self.sets) if self.sets else None
-        return Event(
+        return ChangeEvent(
             key=tuple(record.get(k) for k in self.keys),
             seq=self.seq(record),
             values={leaf: _value(record, leaf) for leaf in self.leaves()} if op is Op.UPSERT else {},

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakelet.language.model import ChangeSpec
-from tests.cdc_algebra import Event, Key, Op, Row, State, order
+from tests.cdc_algebra import ChangeEvent, Key, Op, Row, State, order
 
 
 def edited(spec: ChangeSpec, state: State, before: Sequence[Row], after: Sequence[Row]) -> State:
@@ -33,32 +33,34 @@ def edited(spec: ChangeSpec, state: State, before: Sequence[Row], after: Sequenc
     return replace(state, events=events)
 
 
-def _current(all_events: bool, key: Key, held: tuple[Event, ...], truncated: Any, gone: bool, came: Sequence[Row]) -> tuple[Event, ...]:
+def _current(
+    all_events: bool, key: Key, held: tuple[ChangeEvent, ...], truncated: Any, gone: bool, came: Sequence[Row]
+) -> tuple[ChangeEvent, ...]:
     """Type 1: the row of a key was deleted or replaced, or a key without row got one."""
     seqs = [event.seq for event in held]
     at = max(seqs if gone else [*seqs, truncated], key=order, default=None)
-    put = [Event(key, at, row.values) for row in came]
+    put = [ChangeEvent(key, at, row.values) for row in came]
     if all_events:
-        reset = [] if at is None else [Event(key, at, op=Op.DELETE)]
+        reset = [] if at is None else [ChangeEvent(key, at, op=Op.DELETE)]
         return (*(event for event in held if event.seq != at), *reset, *put)
     if put or at is None:
         return tuple(put)
-    return (Event(key, at, op=Op.DELETE),)
+    return (ChangeEvent(key, at, op=Op.DELETE),)
 
 
-def _history(key: Key, held: tuple[Event, ...], gone: Sequence[Row], came: Sequence[Row]) -> tuple[Event, ...]:
+def _history(key: Key, held: tuple[ChangeEvent, ...], gone: Sequence[Row], came: Sequence[Row]) -> tuple[ChangeEvent, ...]:
     """Type 2: versions that went take their events along and leave a delete, versions that came are upserts at their start."""
     starts = {row.start for row in came}
     kept = [event for event in held if event.seq not in starts and not any(_made_of(row, event, came) for row in gone)]
-    made = [Event(key, row.start, op=Op.DELETE) for row in gone if row.start not in starts]
-    made += [Event(key, row.start, row.values) for row in came]
+    made = [ChangeEvent(key, row.start, op=Op.DELETE) for row in gone if row.start not in starts]
+    made += [ChangeEvent(key, row.start, row.values) for row in came]
     known = [order(event.seq) for event in (*kept, *made)]
     closed = [row for row in came if row.end is not None and not any(order(row.start) < seq <= order(row.end) for seq in known)]
     ends = {row.end for row in closed}
-    return (*kept, *made, *(Event(key, end, op=Op.DELETE) for end in sorted(ends, key=order)))
+    return (*kept, *made, *(ChangeEvent(key, end, op=Op.DELETE) for end in sorted(ends, key=order)))
 
 
-def _made_of(row: Row, event: Event, came: Sequence[Row]) -> bool:
+def _made_of(row: Row, event: ChangeEvent, came: Sequence[Row]) -> bool:
     """Whether an event goes with a version that went: one of its run, or the delete at its end if a version that came reaches over that."""
     if order(event.seq) < order(row.start):
         return False

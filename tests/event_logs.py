@@ -16,7 +16,7 @@ from lakelet.language.model import Kind
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.fold import reduce_events
-from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset, new_table_path
 
 BEGAN = datetime(2026, 3, 1, 6, tzinfo=timezone.utc)
 Row = dict[str, Any]
@@ -347,4 +347,4 @@ def store_table(storage: Path, name: str, table: Any, *, kind: Kind = Kind.STREA
     write_deltalake(str(storage / path), table, mode="append")
     registry = root.registry()
     known = {**registry.datasets, full.key: StoredDataset(name, kind, path)}
-    root.save(Registry(registry.pipeline_id, registry.namespace, known, registry.flows, registry.last_update, registry.pipelines))
+    root.save(StorageRegistry(registry.pipeline_id, registry.namespace, known, registry.flows, registry.last_update, registry.pipelines))

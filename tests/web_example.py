@@ -8,7 +8,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakelet.testing.comparing import rows_of
+from lakelet.testing.row_comparison import rows_of
 from tests.oracles.web import TABLES, differences
 from tests.paths import ROOT
 

@@ -25,8 +25,8 @@ from lakelet.plan.explanation import DatasetState
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, with_conditions
 from lakelet.storage.ownership import Owner, recognised, refused
-from lakelet.storage.root import HeldTables, Storage
-from lakelet.storage.root import Registry as StoredRegistry
+from lakelet.storage.root import ExistingTables, Storage
+from lakelet.storage.root import StorageRegistry as StoredRegistry
 from lakelet.update.idle.answer import idle_answer, is_asked
 from lakelet.update.input_size import expected_bytes
 from lakelet.update.stopping import only_interrupting
@@ -280,7 +280,7 @@ class Pipeline:
 
         give_offered()
         roots = [*config.import_roots]
-        stored = HeldTables(storage)
+        stored = ExistingTables(storage)
         context = UpdateContext(
             base,
             settings={**_settings_of_update(config, owner.id), **config.parameters},

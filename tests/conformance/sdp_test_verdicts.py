@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from lakelet.testing.comparing import canonical, shown
+from lakelet.testing.row_comparison import canonical, shown
 from tests.yaml_test_cases import CASES, ERROR, PASSED
 
 _SMALL = {

@@ -18,7 +18,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lakelet.cli.main import main
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from tests.deploy.deployed import Deployed
 from tests.paths import ROOT
 from tests.workspace_double import Workspace, dataset, flow
@@ -121,7 +121,7 @@ def prod(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     here = pa.table({"id": [1, 2, 3], "weight": pa.array([0.5, 1.0, 2.0], pa.float64())})
     write_deltalake(str(storage.root / "tables/orders"), here)
     name = "main.default.orders"
-    storage.save(Registry(datasets={name: StoredDataset(name, "streaming_table", "tables/orders")}))
+    storage.save(StorageRegistry(datasets={name: StoredDataset(name, "streaming_table", "tables/orders")}))
     workspace.tables["main.sales.orders"] = pa.table({"id": [1, 2, 4], "weight": pa.array([0.5, 1.0, 2.0], pa.float32())})
     workspace.script("*", [dataset("main.sales.orders"), flow("main.sales.orders", rows=3, expectations={"cheap": (1, 2)})])
     return found

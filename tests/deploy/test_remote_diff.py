@@ -18,7 +18,7 @@ from lakelet.cli.main import main
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType
-from lakelet.storage.root import INTERNAL, Registry, Storage, StoredDataset
+from lakelet.storage.root import INTERNAL, Storage, StorageRegistry, StoredDataset
 from tests.deploy.deployed import Deployed
 from tests.workspace_double import Workspace, dataset, flow
 
@@ -51,7 +51,7 @@ class Both:
         path = f"tables/{name.replace('.', '/')}"
         write_deltalake(str(self.storage.root / path), table, mode="overwrite", schema_mode="overwrite")
         self._datasets[name] = StoredDataset(name, "streaming_table", path)  # type: ignore[arg-type]
-        self.storage.save(Registry(datasets=self._datasets))
+        self.storage.save(StorageRegistry(datasets=self._datasets))
 
     def counted(self, name: str, rules: Mapping[str, tuple[int, int]], **more: str) -> None:
         """Log a local update whose expectations have these counts."""

@@ -23,7 +23,7 @@ from lakelet.cli.lines import Line
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.fold import LiveUpdate, UpdateFold
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
-from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, UpdateRun, seconds_between
+from lakelet.storage.eventlog.summaries import DatasetSummary, FlowSummary, UpdateSummary, seconds_between
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -122,7 +122,7 @@ def line_of(update: UpdateFold, event: Event, short: Callable[[str], str] = str)
     return Line(event.message) if event.event_type is EventType.SCHEMA_CHANGE else None
 
 
-def _flow_text(run: FlowRun, event: Event, short: Callable[[str], str]) -> str:
+def _flow_text(run: FlowSummary, event: Event, short: Callable[[str], str]) -> str:
     facts = [counted(run.rows, "row")] if run.started_at is not None and run.rows_known else []
     facts += [f"{run.dropped:,} dropped"] if run.dropped else []
     facts += [f"{run.quarantined:,} quarantined"] if run.quarantined else []
@@ -199,7 +199,7 @@ class LiveTable:
             self._phase = phase
 
 
-def _footer(update: UpdateRun, now: int) -> RenderableType:
+def _footer(update: UpdateSummary, now: int) -> RenderableType:
     counts, datasets = update.states, len(update.all_datasets)
     done = sum(number for state, number in counts.items() if state.has_ended)
     states = ", ".join(f"{number:,} {state.lower()}" for state, number in counts.most_common() if state is not FlowState.QUEUED)
@@ -208,7 +208,7 @@ def _footer(update: UpdateRun, now: int) -> RenderableType:
     return _with_bar(f"{update.state} {done:,}/{datasets:,}", done, datasets, text)
 
 
-def _working_dataset(dataset: DatasetRun, name: str, now: int) -> tuple[Any, ...]:
+def _working_dataset(dataset: DatasetSummary, name: str, now: int) -> tuple[Any, ...]:
     from rich.text import Text
 
     seconds = dataset.seconds_at(now)

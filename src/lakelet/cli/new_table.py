@@ -27,7 +27,7 @@ Layers = dict[str, tuple[str, Location]]
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedTable:
     """The files of a new table, not yet written. `root`: the project's folder."""
 
     root: Path
@@ -35,7 +35,9 @@ class Planned:
     new: NewTable
 
 
-def planned(name: str, source: str, *, where: str | None, language: Language, storage: str | None, note: Callable[[str], None]) -> Planned:
+def planned(
+    name: str, source: str, *, where: str | None, language: Language, storage: str | None, note: Callable[[str], None]
+) -> PlannedTable:
     """Read the project in the current folder and its storage, profile the source, and return the files to write.
 
     Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, and SQL_FAILED for a condition that fails analysis.
@@ -52,10 +54,10 @@ def planned(name: str, source: str, *, where: str | None, language: Language, st
         found = _suggested_rules(config, table, asked.name, where)
     rules = tuple(SuggestedRule(one.action, one.rule, one.constraint) for one in found if one.action != "checks")
     new = NewTable(asked, table, where, language, rules, _rules_text(found), _folder_of_layer(config, asked))
-    return Planned(config.root, (*table_files(new), *_loader_of_rule_files(config.root)), new)
+    return PlannedTable(config.root, (*table_files(new), *_loader_of_rule_files(config.root)), new)
 
 
-def belongs(planned: Planned) -> bool:
+def belongs(planned: PlannedTable) -> bool:
     """Return whether the libraries of the pipeline include the written source file."""
     return planned.root / planned.new.file in load_config((), cwd=planned.root).files
 

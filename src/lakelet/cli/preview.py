@@ -24,8 +24,8 @@ from lakelet.cli.spark_start import ready_for_spark, renewed, warm
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
+    from lakelet.inspection.pipeline_watch import Finding
     from lakelet.inspection.preview import ColumnChange, Preview
-    from lakelet.inspection.watching import Finding
 
 
 SHOWN_ROWS = 10
@@ -59,7 +59,7 @@ def preview(asked: o.CommonOptions, name: Name, rows: Rows = SHOWN_ROWS) -> None
 
 def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
     """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
-    from lakelet.inspection.watching import PipelineWatch
+    from lakelet.inspection.pipeline_watch import PipelineWatch
     from lakelet.spark.launch.resident.server import SessionEnded, SessionServer, WarmUpSteps
 
     environ, server, warming = dict(os.environ), SessionServer(), WarmUpSteps()  # before Spark starts, for which pyspark sets variables
@@ -91,32 +91,32 @@ def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
 
 
 def _write_text(finding: Finding) -> None:
-    from lakelet.inspection.watching import Previewed, Problem, Saved, Valid
+    from lakelet.inspection.pipeline_watch import LoadProblem, PreviewRows, SavedFiles, ValidDefinitions
 
-    if isinstance(finding, Saved):
+    if isinstance(finding, SavedFiles):
         names = ", ".join(Path(file).name for file in finding.files)
         changed = f": {', '.join(finding.datasets)}" if finding.datasets else ""
         write_lines([Line(""), Line(printable(f"{names} saved{changed}"), "heading")], sys.stderr)
-    elif isinstance(finding, Valid):
+    elif isinstance(finding, ValidDefinitions):
         what = finding.dataset or f"the pipeline with {counted(finding.datasets, 'dataset')}"
         write_lines([Line(f"  {printable(what)} is valid  ({finding.seconds:.2f} s)", "good")], sys.stderr)
-    elif isinstance(finding, Problem):
+    elif isinstance(finding, LoadProblem):
         write_lines(error_lines(DefinitionErrors(finding.errors, finding.notices), sys.stderr), sys.stderr)
-    elif isinstance(finding, Previewed):
+    elif isinstance(finding, PreviewRows):
         show(finding.preview)
         write_lines([Line(f"  ({finding.seconds:.2f} s)", "quiet")], sys.stderr)
 
 
 def _write_json(finding: Finding, stream: IO[str]) -> None:
-    from lakelet.inspection.watching import Previewed, Problem, Saved, Valid
+    from lakelet.inspection.pipeline_watch import LoadProblem, PreviewRows, SavedFiles, ValidDefinitions
 
-    if isinstance(finding, Saved):
+    if isinstance(finding, SavedFiles):
         found: dict[str, Any] = {"event": "saved", "files": finding.files, "datasets": finding.datasets}
-    elif isinstance(finding, Valid):
+    elif isinstance(finding, ValidDefinitions):
         found = {"event": "valid", "dataset": finding.dataset, "datasets": finding.datasets, "seconds": round(finding.seconds, 3)}
-    elif isinstance(finding, Previewed):
+    elif isinstance(finding, PreviewRows):
         found = {"event": "preview", "seconds": round(finding.seconds, 3), **finding.preview.as_json()}
-    elif isinstance(finding, Problem):
+    elif isinstance(finding, LoadProblem):
         keys = ("code", "what", "where", "why", "todo")
         errors = [{key: str(value) if (value := getattr(e, key)) else None for key in keys} for e in finding.errors]
         found = {"event": "error", "errors": errors, **({"notices": finding.notices} if finding.notices else {})}

@@ -15,7 +15,7 @@ from lakelet.cli.lines import Line
 from lakelet.language.model import Action
 from lakelet.plan.graph import LAYERS, layers
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
-from lakelet.storage.eventlog.summaries import SINK, DatasetRun, RecordPlace, TableCheck, UpdateRun
+from lakelet.storage.eventlog.summaries import SINK, DatasetSummary, RecordPlace, TableCheckResult, UpdateSummary
 from lakelet.storage.rule_counts import RuleCount
 
 _STATE_ORDER = (
@@ -36,7 +36,7 @@ _SHORTEST_NAME = 12
 
 
 def summary(
-    update: UpdateRun,
+    update: UpdateSummary,
     state: UpdateState,
     errors: Sequence[LakeletError] = (),
     *,
@@ -66,7 +66,7 @@ def summary(
     return lines[1:] if lines[0] == Line("") else lines
 
 
-def _outcome_lines(update: UpdateRun, state: UpdateState, elapsed: float | None, needs_spark: str) -> Iterator[Line]:
+def _outcome_lines(update: UpdateSummary, state: UpdateState, elapsed: float | None, needs_spark: str) -> Iterator[Line]:
     style = {UpdateState.COMPLETED: "good", UpdateState.FAILED: "bad"}.get(state, "warning")
     of = f" of {update.pipeline}" if update.pipeline else ""
     whole = f", {seconds_text(elapsed)} with start-up" if elapsed is not None else ""
@@ -84,14 +84,14 @@ def _outcome_lines(update: UpdateRun, state: UpdateState, elapsed: float | None,
             yield Line(f"  Spark was started to find that out: {needs_spark.replace(f'{Path.cwd()}/', '')}.", "quiet")
 
 
-def _layers(update: UpdateRun) -> Mapping[str, str]:
+def _layers(update: UpdateSummary) -> Mapping[str, str]:
     """The layer of each dataset: bronze, silver or gold. A sink is no reader that would make its source silver."""
     defined = [d for d in update.definitions.values() if d.kind != SINK]
     files = {d.name: d.source.file for d in defined if d.source}
     return layers({name: files.get(name) for name in update.all_datasets}, {d.name: d.sources for d in defined})
 
 
-def _dataset_lines(update: UpdateRun, short: Callable[[str], str], width: int | None) -> Iterator[Line]:
+def _dataset_lines(update: UpdateSummary, short: Callable[[str], str], width: int | None) -> Iterator[Line]:
     """Lines of the datasets that ran and of the gold layer, by layer; of many, the failed ones and those with most rows."""
     layer, datasets = _layers(update), update.all_datasets
     worked = [name for name, d in datasets.items() if d.state not in _QUIET]
@@ -126,12 +126,12 @@ def _rows_fitted_to_width(rows: list[tuple[str, ...]], header: tuple[str, ...], 
     return [(*row[:at], cut(row[at], room), *row[at + 1 :]) for row in rows]
 
 
-def _importance_of_dataset(dataset: DatasetRun) -> tuple[int, int]:
+def _importance_of_dataset(dataset: DatasetSummary) -> tuple[int, int]:
     grave = 0 if dataset.state is FlowState.FAILED else 1 if dataset.state in (FlowState.SKIPPED, FlowState.STOPPED) else 2
     return grave, -dataset.total("rows")
 
 
-def cells(dataset: DatasetRun) -> tuple[str, ...]:
+def cells(dataset: DatasetSummary) -> tuple[str, ...]:
     """One dataset as table cells: state, rows, dropped, violations, time."""
     dropped, quarantined, violations = (dataset.total(name) for name in ("dropped", "quarantined", "violations"))
     kept = f" ({quarantined:,} quarantined)" if quarantined else ""
@@ -144,7 +144,7 @@ def cells(dataset: DatasetRun) -> tuple[str, ...]:
     )
 
 
-def _broken_rules(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Line]:
+def _broken_rules(update: UpdateSummary, short: Callable[[str], str]) -> Iterator[Line]:
     """Lines of the rules that dropped rows, of those whose violations are kept, and of those that rows of failed batches broke."""
     broken, actions = _worst_first(update.written_counts_by_rule), update.rule_actions
     dropped = [one for one in broken if actions.get((one.dataset, one.name)) == Action.DROP.value]
@@ -168,7 +168,7 @@ def _rule_lines(title: str, broken: Sequence[RuleCount], short: Callable[[str], 
         yield Line(f"  and {counted(len(broken) - SHOWN_RULES, 'more rule')}", "quiet")
 
 
-def _check_lines(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Line]:
+def _check_lines(update: UpdateSummary, short: Callable[[str], str]) -> Iterator[Line]:
     """Number of table checks that passed, and a line for each failed one, critical ones first."""
     if not update.checks:
         return
@@ -188,12 +188,12 @@ def _check_lines(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Lin
         yield Line(f"  not run: {listed([f'{short(c.dataset)}.{c.name}' for c in left], SHOWN_RULES)} ({why})")
 
 
-def _check_facts(check: TableCheck) -> str:
+def _check_facts(check: TableCheckResult) -> str:
     """The observed value, or why there is none."""
     return "; ".join(text for text in (check.note, check.observed) if text)
 
 
-def _warning_lines(update: UpdateRun, short: Callable[[str], str]) -> Iterator[Line]:
+def _warning_lines(update: UpdateSummary, short: Callable[[str], str]) -> Iterator[Line]:
     found = list(warning_texts(update, short))
     if not found:
         return
@@ -204,7 +204,7 @@ def _warning_lines(update: UpdateRun, short: Callable[[str], str]) -> Iterator[L
         yield Line(f"  and {counted(len(found) - SHOWN_WARNINGS, 'more warning')}", "quiet")
 
 
-def warning_texts(update: UpdateRun, short: Callable[[str], str]) -> Iterator[str]:
+def warning_texts(update: UpdateSummary, short: Callable[[str], str]) -> Iterator[str]:
     """Yield a sentence for everything that did not fail the update but matters: broken lines, rescued values, late rows, new columns."""
     for name, dataset in update.all_datasets.items():
         yield from (f"{short(name)}: {text}" for text in _unread_texts(dataset))
@@ -219,7 +219,7 @@ def warning_texts(update: UpdateRun, short: Callable[[str], str]) -> Iterator[st
     yield from (warning.text for warning in update.warnings if not warning.counted)
 
 
-def _unread_texts(dataset: DatasetRun) -> Iterator[str]:
+def _unread_texts(dataset: DatasetSummary) -> Iterator[str]:
     """What is said of records of sources that did not fit the schema: kept, left out, or read in part."""
     place = next((run.unread_place for run in dataset.runs if run.unread_place), RecordPlace(""))
     line = f", {place.unit} {place.line}" if place.line else ""  # 0: the file as a whole
@@ -246,7 +246,7 @@ def _without_scheme(path: str) -> str:
     return path.removeprefix("file://").removeprefix("file:")
 
 
-def _error_lines(update: UpdateRun, errors: Sequence[LakeletError]) -> Iterator[Line]:
+def _error_lines(update: UpdateSummary, errors: Sequence[LakeletError]) -> Iterator[Line]:
     """Lines of the errors of the result and of the flows that failed, each text once."""
     of_flows = [run.failure.text for run in update.runs if run.failure is not None and run.failure.code]
     unique = list(dict.fromkeys(["\n".join(error.lines()) for error in errors] + of_flows))
@@ -272,7 +272,7 @@ def _next_line(commands: Sequence[str]) -> Iterator[Line]:
     yield Line("Next: " + "  ·  ".join(commands), "quiet")
 
 
-def _next_commands(update: UpdateRun, state: UpdateState, namespace: Namespace, storage: str | None) -> list[str]:
+def _next_commands(update: UpdateSummary, state: UpdateState, namespace: Namespace, storage: str | None) -> list[str]:
     option = f" --storage {shlex.quote(storage)}" if storage else ""
     commands = []
     lakelet = program()

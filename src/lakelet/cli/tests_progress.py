@@ -12,7 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.phases import report as report_phase
 from lakelet.cli.console import PhaseLine
 from lakelet.cli.spark_start import ready_for_spark
-from lakelet.testing.collecting import UnitTestItem
+from lakelet.testing.pytest_items import UnitTestItem
 
 _HIDES_OUTPUT = ("fd", "sys")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakelet.base.text import shortener
 from lakelet.plan.graph import declared_layer, depths
-from lakelet.storage.eventlog.summaries import DatasetRun, Definition, History, TableCheck
+from lakelet.storage.eventlog.summaries import DatasetDefinition, DatasetSummary, History, TableCheckResult
 from lakelet.storage.rule_counts import RuleCount
 
 
@@ -31,13 +31,13 @@ class DatasetView:
     short: str
     layer: str
     inputs: tuple[str, ...]
-    definition: Definition | None
-    runs: tuple[DatasetRun, ...]
+    definition: DatasetDefinition | None
+    runs: tuple[DatasetSummary, ...]
     rules: tuple[RuleSeries, ...]
-    checks: tuple[tuple[int, TableCheck], ...]
+    checks: tuple[tuple[int, TableCheckResult], ...]
 
     @property
-    def last(self) -> DatasetRun | None:
+    def last(self) -> DatasetSummary | None:
         return self.runs[-1] if self.runs else None
 
     @property
@@ -74,7 +74,7 @@ def dataset_views(history: History) -> tuple[DatasetView, ...]:
     return tuple(found)
 
 
-def _source_file(definition: Definition | None) -> str | None:
+def _source_file(definition: DatasetDefinition | None) -> str | None:
     return definition.source.file if definition and definition.source else None
 
 
@@ -94,16 +94,16 @@ def _rule_points(history: History) -> dict[tuple[str, str], list[tuple[int, Rule
     return found
 
 
-def _runs_by_dataset(history: History) -> dict[str, list[DatasetRun]]:
-    found: dict[str, list[DatasetRun]] = {}
+def _runs_by_dataset(history: History) -> dict[str, list[DatasetSummary]]:
+    found: dict[str, list[DatasetSummary]] = {}
     for update in history.updates:
         for name, run in update.datasets.items():
             found.setdefault(name, []).append(run)
     return found
 
 
-def _checks_by_dataset(history: History) -> dict[str, list[tuple[int, TableCheck]]]:
-    found: dict[str, list[tuple[int, TableCheck]]] = {}
+def _checks_by_dataset(history: History) -> dict[str, list[tuple[int, TableCheckResult]]]:
+    found: dict[str, list[tuple[int, TableCheckResult]]] = {}
     for update in history.updates:
         for check in update.checks:
             found.setdefault(check.dataset, []).append((update.number, check))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakelet.base.text import TextEnum, counted, listed
 from lakelet.storage.eventlog.states import FlowState
-from lakelet.storage.eventlog.summaries import Definition, FlowRun, History, UpdateRun
+from lakelet.storage.eventlog.summaries import DatasetDefinition, FlowSummary, History, UpdateSummary
 
 
 class Tone(TextEnum):
@@ -54,7 +54,7 @@ def what_changed(history: History) -> tuple[UpdateDifference, ...]:
     return tuple(sorted(found, key=lambda c: (_ORDER.index(c.tone), -c.weight)))
 
 
-def _state_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _state_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
     last = _last_states(before)
     skipped = [run.dataset for run in newest.runs_by_start if run.status is FlowState.SKIPPED]
     for run in newest.runs_by_start:
@@ -79,22 +79,22 @@ def _state_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[U
         yield UpdateDifference(Tone.BAD, "", f"the update failed: {newest.failure.text.splitlines()[0]}")
 
 
-def _last_states(before: Sequence[UpdateRun]) -> dict[tuple[str, str], FlowState]:
+def _last_states(before: Sequence[UpdateSummary]) -> dict[tuple[str, str], FlowState]:
     """By flow: how its latest run ended in which it was not excluded."""
     return {(r.dataset, r.flow): r.status for update in before for r in update.runs if r.status is not FlowState.EXCLUDED}
 
 
-def _of_flow(run: FlowRun) -> str:
+def _of_flow(run: FlowSummary) -> str:
     return "" if run.flow == run.dataset else f" (flow {run.flow})"
 
 
-def _failure_headline(run: FlowRun) -> str:
+def _failure_headline(run: FlowSummary) -> str:
     lines = run.failure.text.splitlines() if run.failure else []
     headline = lines[0] if lines else "no error was recorded"
     return headline if len(headline) <= LONGEST else headline[: LONGEST - 1] + "…"
 
 
-def _pass_rate_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _pass_rate_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
     last = {key: counts for update in before for key, counts in update.counts_by_rule.items()}
     for (dataset, rule), count in newest.counts_by_rule.items():
         now, was, failed = count.pass_rate, last[dataset, rule].pass_rate if (dataset, rule) in last else None, count.failed
@@ -117,7 +117,7 @@ def percent(rate: float) -> str:
     return f"{min(max(rate * 100, 0.01), 99.99):.2f}%"
 
 
-def _check_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _check_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
     last = {(c.dataset, c.name): c.success for update in before for c in update.checks}
     for check in newest.checks:
         was = last.get((check.dataset, check.name))
@@ -129,7 +129,7 @@ def _check_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[U
             yield UpdateDifference(Tone.GOOD, check.dataset, "check passes again", check.name)
 
 
-def _schema_changes(newest: UpdateRun) -> Iterator[UpdateDifference]:
+def _schema_changes(newest: UpdateSummary) -> Iterator[UpdateDifference]:
     for change in newest.schema_changes:
         names = [name for name, _ in (*change.added, *change.widened)]
         word = "widened type of" if not change.added else "new column" if len(names) == 1 else "new columns"
@@ -137,7 +137,7 @@ def _schema_changes(newest: UpdateRun) -> Iterator[UpdateDifference]:
         yield UpdateDifference(Tone.NEUTRAL, change.dataset, f"{word} {listed(names, 6)}{brought}")
 
 
-def _definition_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[UpdateDifference]:
+def _definition_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
     earlier = next((u.definitions for u in reversed(before) if u.definitions), None)
     if earlier is None or not newest.definitions:
         return
@@ -151,7 +151,7 @@ def _definition_changes(newest: UpdateRun, before: Sequence[UpdateRun]) -> Itera
             yield UpdateDifference(Tone.NEUTRAL, name, "is no longer defined")
 
 
-def _rule_edits(now: Definition, before: Definition) -> Iterator[UpdateDifference]:
+def _rule_edits(now: DatasetDefinition, before: DatasetDefinition) -> Iterator[UpdateDifference]:
     old, new = ({rule.name: rule for rule in definition.rules} for definition in (before, now))
     for name, rule in new.items():
         if name not in old:

@@ -19,7 +19,16 @@ from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_vi
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.tables import Sample, TableFacts
 from lakelet.storage.eventlog.states import FlowState
-from lakelet.storage.eventlog.summaries import DatasetRun, FlowRun, History, Rule, SchemaChange, Source, TableCheck, UpdateRun
+from lakelet.storage.eventlog.summaries import (
+    DatasetSummary,
+    DefinitionPlace,
+    FlowSummary,
+    History,
+    RuleDefinition,
+    SchemaChangeEvent,
+    TableCheckResult,
+    UpdateSummary,
+)
 from lakelet.storage.rule_counts import RuleCount, pass_rate
 
 FORMAT = 1
@@ -178,15 +187,15 @@ class Site:
             found.append({"name": series.rule, **about, **more, "points": [_rule_point(*point) for point in series.points]})
         return found
 
-    def _defined_rules(self, view: DatasetView) -> Mapping[str, Rule]:
+    def _defined_rules(self, view: DatasetView) -> Mapping[str, RuleDefinition]:
         """The rules of a dataset by name; those of a view of the pipeline are in the definitions of its readers."""
         if view.definition is not None:
             return {rule.name: rule for rule in view.definition.rules}
         return self._view_rules.get(view.name, {})
 
     @cached_property
-    def _view_rules(self) -> Mapping[str, Mapping[str, Rule]]:
-        found: dict[str, dict[str, Rule]] = {}
+    def _view_rules(self) -> Mapping[str, Mapping[str, RuleDefinition]]:
+        found: dict[str, dict[str, RuleDefinition]] = {}
         for definition in self.history.definitions.values():
             for name, rule in (pair for flow in definition.flows for pair in flow.view_rules):
                 found.setdefault(name, {})[rule.name] = rule
@@ -233,7 +242,7 @@ class Site:
     def _dataset_reference(self, dataset: str) -> int | str:
         return self.numbers.get(dataset, dataset)
 
-    def _flow_run(self, run: FlowRun, positions: Mapping[str, Sequence[int]]) -> Document:
+    def _flow_run(self, run: FlowSummary, positions: Mapping[str, Sequence[int]]) -> Document:
         view = self.views[self.numbers[run.dataset]] if run.dataset in self.numbers else None
         waited = [position for name in (view.inputs if view else ()) for position in positions.get(name, ())]
         backlog = list(asdict(run.backlog).values()) if run.backlog else None
@@ -257,7 +266,7 @@ class Site:
         }
 
 
-def latest_checks(view: DatasetView) -> list[TableCheck]:
+def latest_checks(view: DatasetView) -> list[TableCheckResult]:
     """The newest result of each check."""
     return list({check.name: check for _, check in view.checks}.values())
 
@@ -273,7 +282,7 @@ def _rule_point(number: int, count: RuleCount) -> list[int]:
     return [number, count.passed, count.failed]
 
 
-def _update_item(update: UpdateRun) -> Document:
+def _update_item(update: UpdateSummary) -> Document:
     failed = next((run.failure for run in update.runs_by_start if run.failure), update.failure)
     return {
         "n": update.number,
@@ -294,7 +303,7 @@ def _update_item(update: UpdateRun) -> Document:
     }
 
 
-def _run_of_dataset(run: DatasetRun) -> Document:
+def _run_of_dataset(run: DatasetSummary) -> Document:
     return {
         "n": run.number,
         "at": run.started if run.started is not None else run.began,
@@ -307,17 +316,17 @@ def _run_of_dataset(run: DatasetRun) -> Document:
     }
 
 
-def _check_document(check: TableCheck) -> Document:
+def _check_document(check: TableCheckResult) -> Document:
     shown = {"name": check.name, "severity": check.severity, "success": check.success, "version": check.table_version}
     return {**shown, "at": check.at, "observed": check.observed, "expected": check.expected, "message": check.message}
 
 
-def _failure_document(run: FlowRun, update: int) -> Document:
+def _failure_document(run: FlowSummary, update: int) -> Document:
     assert run.failure is not None
     return {"flow": run.flow, "code": run.failure.code, "text": run.failure.text, "n": update, "at": run.ended_at}
 
 
-def _schema_document(change: SchemaChange, update: UpdateRun) -> Document:
+def _schema_document(change: SchemaChangeEvent, update: UpdateSummary) -> Document:
     added, widened = ([list(column) for column in columns] for columns in (change.added, change.widened))
     return {"n": update.number, "at": change.at, "flow": change.flow, "added": added, "widened": widened, "file": change.file}
 
@@ -366,7 +375,7 @@ class SourceTexts:
         self._root = root.resolve()
         self._lines = lru_cache(maxsize=None)(self._read_source)
 
-    def text(self, source: Source | None) -> SourceText | None:
+    def text(self, source: DefinitionPlace | None) -> SourceText | None:
         """The lines around a definition; without lines where the file is gone, no text or outside of the folder."""
         if source is None:
             return None

@@ -22,7 +22,7 @@ from lakelet.dashboard.tables import StoredTables, TableFacts
 from lakelet.dashboard.update_history import UPDATES, EventRows, load_ended_updates, log_id, save_ended_updates
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.fold import HistoryBuilder, Row, reduce_events
-from lakelet.storage.eventlog.summaries import FlowRun, History, UpdateRun
+from lakelet.storage.eventlog.summaries import FlowSummary, History, UpdateSummary
 from lakelet.storage.root import Storage
 
 MARKER = "lakelet-report.txt"
@@ -164,13 +164,13 @@ class Page:
         sample_rows: int = SAMPLE_ROWS,
         live: bool = False,
         clock: Callable[[], float] = time.time,
-        known: Mapping[str, UpdateRun] | None = None,
+        known: Mapping[str, UpdateSummary] | None = None,
     ) -> None:
         self._events, self._builder = EventRows(storage, known=list(known or ())), HistoryBuilder(known, limit=UPDATES if known else None)
         self._tables, self._root = StoredTables(storage, sample_rows=sample_rows), root
         self._live, self._clock = live, clock
         self._facts: dict[str, TableFacts] = {}
-        self._seen: dict[str, list[FlowRun]] = {}
+        self._seen: dict[str, list[FlowSummary]] = {}
 
     def changed(self) -> bool:
         """Read what is new; returns whether anything is. Raises EVENT_LOG_FAILED for a damaged log."""
@@ -217,9 +217,9 @@ def write_report_of(rows: Iterable[Row], root: Path, folder: Path, *, clock: Cal
     return site
 
 
-def _newest_runs(history: History) -> dict[str, list[FlowRun]]:
+def _newest_runs(history: History) -> dict[str, list[FlowSummary]]:
     """By dataset: its runs in the newest update."""
-    found: dict[str, list[FlowRun]] = {}
+    found: dict[str, list[FlowSummary]] = {}
     for run in history.updates[-1].runs if history.updates else ():
         found.setdefault(run.dataset, []).append(run)
     return found

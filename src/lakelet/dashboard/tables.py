@@ -11,7 +11,7 @@ from lakelet.base.redaction import redacted
 from lakelet.files.delta_rs import has_variants, open_table, query, row_count, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import json_rows
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 VERSIONS = 30
 """Number of newest versions to show."""
@@ -74,7 +74,7 @@ class StoredTables:
         found = {name: self._table_facts(name, storage, registry) for name in names}
         return {name: facts for name, facts in found.items() if facts is not None}
 
-    def _table_facts(self, name: str, storage: Storage, registry: Registry) -> TableFacts | None:
+    def _table_facts(self, name: str, storage: Storage, registry: StorageRegistry) -> TableFacts | None:
         table = _stored_table(storage, registry.datasets.get(name.lower()))
         if table is None:
             return None

@@ -21,7 +21,7 @@ from lakelet.files.delta_rs import query_rows, sql_literal
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.reading import ROW_COLUMNS, coded, open_log, row_of
-from lakelet.storage.eventlog.summaries import History, UpdateRun
+from lakelet.storage.eventlog.summaries import History, UpdateSummary
 from lakelet.storage.root import Storage
 
 UPDATES = 1000
@@ -119,13 +119,13 @@ _WITH_DEFINITIONS = 2
 """Number of newest updates of a pipeline that keep their definitions: the page compares the last one with those before."""
 
 
-def load_ended_updates(file: AnyPath, log: str) -> dict[str, UpdateRun]:
+def load_ended_updates(file: AnyPath, log: str) -> dict[str, UpdateSummary]:
     """The ended updates of the event log with this id, by their own ids; none if the file does not have them."""
     try:
         found = json.loads(file.read_text())
         if (found["format"], found["version"], found["log"]) != (_FORMAT, VERSION, log):
             return {}
-        return {update["id"]: _instance(UpdateRun, update) for update in found["updates"]}
+        return {update["id"]: _instance(UpdateSummary, update) for update in found["updates"]}
     except (OSError, ValueError, KeyError, TypeError, LakeletError):  # not there, or not as this version writes it
         return {}
 

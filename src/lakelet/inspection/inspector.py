@@ -20,7 +20,7 @@ from lakelet.files.delta_rs import has_variants, is_mapped, open_or_none, query,
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import field_type_text, json_rows
-from lakelet.inspection.opened import find_dataset, path_of, unwritten
+from lakelet.inspection.table_lookup import find_dataset, path_of, unwritten
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
@@ -287,7 +287,7 @@ def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> TableR
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class QuarantinedRows:
     """Content of a quarantine. `broken`: rule → held rows that break it, most first; a row may break several.
 
     `name`: of the dataset; `table`: of the quarantine. `rows`: the held ones. `released`: how many have gone back.
@@ -301,7 +301,7 @@ class HeldRows:
     rows: TableRows
 
 
-def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> HeldRows:
+def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> QuarantinedRows:
     """The rows that are held of a dataset, `name` being its own name or that of its quarantine.
 
     Raises UNKNOWN_TABLE for a dataset that is not stored or has no quarantine.
@@ -318,7 +318,7 @@ def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, no
     columns = tuple(name for name in found.columns if name != "_released_by")
     shown = TableRows(columns, islice(_held_rows(found.rows), limit), total=held)
     broken = tuple(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
-    return HeldRows(dataset, quarantine.name, held, released, broken, shown)
+    return QuarantinedRows(dataset, quarantine.name, held, released, broken, shown)
 
 
 def _held_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ from lakelet.autoloader.state.source_moves import noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name
 from lakelet.files.moves import PROJECT, STORAGE, is_below, replaced
-from lakelet.inspection.opened import find_dataset
+from lakelet.inspection.table_lookup import find_dataset
 from lakelet.spark.names.file_states import Source, json_logs_of, sources_of
 from lakelet.storage.root import Storage
 
@@ -88,7 +88,7 @@ def differences(storage: AnyPath, name: str, first: int, second: int, *, source:
 
 
 @dataclass(frozen=True)
-class RolledBack:
+class SchemaRollback:
     """`number`: the new version; `changes`: what it takes back, seen from the version before it."""
 
     source: str
@@ -96,7 +96,7 @@ class RolledBack:
     changes: tuple[ColumnDifference, ...]
 
 
-def roll_back(storage: AnyPath, name: str, to: int, *, source: str | None = None) -> RolledBack:
+def roll_back(storage: AnyPath, name: str, to: int, *, source: str | None = None) -> SchemaRollback:
     """Store a new version that equals version `to` of one source; the next update starts with it.
 
     Raises LAKELET_STORAGE_BUSY while an update runs, USAGE where the source or version does not exist or is the newest one already.
@@ -113,7 +113,7 @@ def roll_back(storage: AnyPath, name: str, to: int, *, source: str | None = None
             )
         origin = {"reason": f"rolled back to version {to}", "rolled_back_to": to, "at": _now_text()}
         made = SchemaLog(location).append(newest.number + 1, wanted.data, wanted.partitions, origin)
-    return RolledBack(shown, made.number, changes)
+    return SchemaRollback(shown, made.number, changes)
 
 
 def _schema_logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:

@@ -13,8 +13,8 @@ from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.delta_rs import open_or_none
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
-from lakelet.inspection.opened import find_stored, path_of, unknown_table, unwritten
 from lakelet.inspection.scripts import ScopedQuery, no_query, script
+from lakelet.inspection.table_lookup import find_stored, path_of, unknown_table, unwritten
 from lakelet.language.sql_text.spark_sql import in_words_of_spark
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log

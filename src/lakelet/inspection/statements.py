@@ -12,7 +12,7 @@ from lakelet.files.delta_rs import open_or_none, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.inspector import Note, TableRows, all_of, first_rows, list_tables, run_sql
-from lakelet.inspection.opened import find_dataset, path_of, unwritten
+from lakelet.inspection.table_lookup import find_dataset, path_of, unwritten
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.root import Storage

@@ -22,7 +22,7 @@ from lakelet.storage.eventlog.reading import log_failure
 from lakelet.storage.eventlog.states import EventType, Level, OperationState
 from lakelet.storage.eventlog.writer import append, ready
 from lakelet.storage.lease import MAINTENANCE
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +68,7 @@ def maintain(
     return found
 
 
-def chosen(registry: Registry, names: Sequence[str]) -> list[StoredDataset]:
+def chosen(registry: StorageRegistry, names: Sequence[str]) -> list[StoredDataset]:
     """The stored datasets that names or globs mean, by name; all without any. Raises UNKNOWN_TABLE."""
     if not names:
         return sorted(registry.datasets.values(), key=lambda d: d.name)
@@ -151,7 +151,7 @@ def append_events(store: Storage, tables: Sequence[Maintained], maintenance_id: 
     return None
 
 
-def _event(table: Maintained, registry: Registry, maintenance_id: str, number: int) -> Event:
+def _event(table: Maintained, registry: StorageRegistry, maintenance_id: str, number: int) -> Event:
     stored = registry.datasets.get(table.name.lower())
     owner = (stored.owner if stored else None) or registry.pipeline_id
     pipeline = registry.pipelines.get(owner)

@@ -13,7 +13,7 @@ from lakelet.base.names import all_quoted, split_name
 from lakelet.config.rule_files import read_all
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import Note, TableInfo, TableRows, list_tables, run_sql
-from lakelet.inspection.opened import find_dataset
+from lakelet.inspection.table_lookup import find_dataset
 from lakelet.language.sql_text.spark_sql import in_words_of_spark
 from lakelet.storage.eventlog.reading import read_events
 from lakelet.storage.eventlog.states import EventType

@@ -30,7 +30,7 @@ MANAGED, EXTERNAL, VIEW = "MANAGED", "EXTERNAL", "VIEW"
 
 
 @dataclass(frozen=True)
-class Described:
+class RelationDescription:
     """A table or view as the relations describe it.
 
     Attributes:
@@ -80,20 +80,20 @@ def names_relation(parts: Sequence[str]) -> bool:
     return len(parts) > 1 and parts[-2].lower() == SCHEMA and parts[-1].lower() in _RELATIONS
 
 
-def described(storage: Storage) -> list[Described]:
+def described(storage: Storage) -> list[RelationDescription]:
     """The tables and published views of a storage, in the order of their names; private tables and quarantines are not among them."""
     stored = storage.reload().datasets.values()
     tables = (_described_relation(storage, d) for d in stored if not d.private and d.quarantine_of is None and d.path)
     found = [table for table in tables if table is not None]
     found += [
-        Described(TableName(*name.split(".", 2)), VIEW, query=view.query)
+        RelationDescription(TableName(*name.split(".", 2)), VIEW, query=view.query)
         for name, view in load_views(storage).items()
         if name.count(".") == 2
     ]
     return sorted(found, key=lambda table: table.name.key)
 
 
-def _described_relation(storage: Storage, dataset: StoredDataset) -> Described | None:
+def _described_relation(storage: Storage, dataset: StoredDataset) -> RelationDescription | None:
     from deltalake.exceptions import DeltaError
 
     path, kind = storage.at(dataset.path), _table_type(dataset.kind)
@@ -103,9 +103,9 @@ def _described_relation(storage: Storage, dataset: StoredDataset) -> Described |
     try:
         table = open_table(path)
     except DeltaError:  # there is none, or a damaged one: whoever reads it gets the error
-        return Described(name, kind, path=path.as_uri())
+        return RelationDescription(name, kind, path=path.as_uri())
     metadata, newest = table.metadata(), table.history(1)
-    return Described(
+    return RelationDescription(
         name,
         kind,
         fields=schema_fields(table),
@@ -131,7 +131,7 @@ def _timestamp_of(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
-def rows_of(asked: RelationName, tables: Iterable[Described]) -> pa.Table:
+def rows_of(asked: RelationName, tables: Iterable[RelationDescription]) -> pa.Table:
     """The rows of a relation. `tables`: everything that there is, of which the asked catalog is shown."""
     import pyarrow as pa
 
@@ -180,18 +180,18 @@ _NUMBERS = {
 }
 
 
-def _catalog_rows(tables: Sequence[Described]) -> Iterator[Row]:
+def _catalog_rows(tables: Sequence[RelationDescription]) -> Iterator[Row]:
     for catalog in sorted({table.name.catalog for table in tables}):
         yield {"catalog_name": catalog}
 
 
-def _schema_rows(tables: Sequence[Described]) -> Iterator[Row]:
+def _schema_rows(tables: Sequence[RelationDescription]) -> Iterator[Row]:
     catalogs = {(table.name.catalog, SCHEMA) for table in tables}
     for catalog, schema in sorted(catalogs | {(table.name.catalog, table.name.schema) for table in tables}):
         yield {"catalog_name": catalog, "schema_name": schema}
 
 
-def _table_rows(tables: Sequence[Described]) -> Iterator[Row]:
+def _table_rows(tables: Sequence[RelationDescription]) -> Iterator[Row]:
     for table in tables:
         yield {
             **_name_columns(table),
@@ -206,14 +206,14 @@ def _table_rows(tables: Sequence[Described]) -> Iterator[Row]:
         }
 
 
-def _view_rows(tables: Sequence[Described]) -> Iterator[Row]:
+def _view_rows(tables: Sequence[RelationDescription]) -> Iterator[Row]:
     for table in tables:
         if table.table_type == VIEW:
             fixed = {"check_option": "NONE", "is_updatable": "NO", "is_insertable_into": "NO", "is_materialized": "NO"}
             yield {**_name_columns(table), "view_definition": table.query, **fixed}
 
 
-def _column_rows(tables: Sequence[Described]) -> Iterator[Row]:
+def _column_rows(tables: Sequence[RelationDescription]) -> Iterator[Row]:
     for table in tables:
         partitions = [name.lower() for name in table.partitions]
         for position, field in enumerate(table.fields, 1):
@@ -236,12 +236,12 @@ def _column_rows(tables: Sequence[Described]) -> Iterator[Row]:
             }
 
 
-def _no_rows(tables: Sequence[Described]) -> Iterator[Row]:
+def _no_rows(tables: Sequence[RelationDescription]) -> Iterator[Row]:
     """Of what only a workspace has, such as tags."""
     return iter(())
 
 
-def _name_columns(table: Described) -> Row:
+def _name_columns(table: RelationDescription) -> Row:
     return {"table_catalog": table.name.catalog, "table_schema": table.name.schema, "table_name": table.name.name}
 
 
@@ -263,7 +263,7 @@ def _facts_of_type(full: str) -> Row:
     return facts
 
 
-_RELATIONS: Mapping[str, tuple[Sequence[str], Callable[[Sequence[Described]], Iterator[Row]]]] = {
+_RELATIONS: Mapping[str, tuple[Sequence[str], Callable[[Sequence[RelationDescription]], Iterator[Row]]]] = {
     "catalogs": (_CATALOGS, _catalog_rows),
     "schemata": (_SCHEMATA, _schema_rows),
     "tables": (_TABLES, _table_rows),
@@ -277,4 +277,15 @@ _RELATIONS: Mapping[str, tuple[Sequence[str], Callable[[Sequence[Described]], It
 """Name → its columns, and what makes the rows; what is not known here, such as owners, is NULL."""
 
 
-__all__ = ["EXTERNAL", "MANAGED", "SCHEMA", "VIEW", "Described", "RelationName", "asked_for", "described", "names_relation", "rows_of"]
+__all__ = [
+    "EXTERNAL",
+    "MANAGED",
+    "SCHEMA",
+    "VIEW",
+    "RelationDescription",
+    "RelationName",
+    "asked_for",
+    "described",
+    "names_relation",
+    "rows_of",
+]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config.pipeline_identity import Identity
 from lakelet.language.model import Dataset, Kind
-from lakelet.storage.root import Registry, StoredDataset
+from lakelet.storage.root import StorageRegistry, StoredDataset
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Owner:
         return stored.owner is None or stored.owner in self.ids
 
 
-def recognised(registry: Registry, now: Identity, new_id: str, take_over: Sequence[str] = (), *, partial: bool = False) -> Owner:
+def recognised(registry: StorageRegistry, now: Identity, new_id: str, take_over: Sequence[str] = (), *, partial: bool = False) -> Owner:
     """Find the pipeline among those that the registry knows; a new one gets the id `new_id`, or another if that one is taken.
 
     `take_over`: names of pipelines whose tables are to be this one's. Raises USAGE for a name that no other pipeline has.
@@ -58,7 +58,7 @@ def _nothing_to_take(name: str, known: Sequence[str]) -> LakeletError:
     return LakeletError("USAGE", what, todo=todo, nearest=nearest_names(name, known))
 
 
-def refused(registry: Registry, owner: Owner, datasets: Iterable[Dataset]) -> list[LakeletError]:
+def refused(registry: StorageRegistry, owner: Owner, datasets: Iterable[Dataset]) -> list[LakeletError]:
     """An error for each dataset whose name, or whose quarantine's, is that of another table: another pipeline's, or a quarantine."""
     errors = []
     for dataset in datasets:
@@ -72,7 +72,7 @@ def refused(registry: Registry, owner: Owner, datasets: Iterable[Dataset]) -> li
     return errors
 
 
-def _name_taken_error(registry: Registry, dataset: Dataset, stored: StoredDataset | None) -> LakeletError | None:
+def _name_taken_error(registry: StorageRegistry, dataset: Dataset, stored: StoredDataset | None) -> LakeletError | None:
     """The error for a dataset with the name of a quarantine that is stored, or whose quarantine has the name of another stored table."""
     name, where = str(dataset.name), dataset.where
     if stored is not None and stored.quarantine_of is not None and dataset.kind not in (Kind.SINK, Kind.VIEW):
@@ -99,7 +99,7 @@ def _owned_by_other_error(stored: StoredDataset, other: Identity | None, mine: I
     )
 
 
-def claimed(registry: Registry, owner: Owner, defined: Iterable[str]) -> Registry:
+def claimed(registry: StorageRegistry, owner: Owner, defined: Iterable[str]) -> StorageRegistry:
     """The registry with `owner` recorded, and with what is its own: what it had, what it takes over, what it is the first to define."""
     keys = frozenset(defined)
     recorded = owner.identity

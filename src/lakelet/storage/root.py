@@ -101,7 +101,7 @@ class LastUpdate:
 
 
 @dataclass(frozen=True)
-class Registry:
+class StorageRegistry:
     """Content of `system/registry.json`. Keys of `datasets` are lower-case full names, those of `pipelines` their ids; `flow` finds flows.
 
     `pipeline_id`: the pipeline of the last update.
@@ -138,7 +138,7 @@ class Registry:
         )
 
     @classmethod
-    def from_json(cls, text: str, *, source: str) -> Registry:
+    def from_json(cls, text: str, *, source: str) -> StorageRegistry:
         """Raises FORMAT_UNKNOWN for another format, STORAGE_DAMAGED if it is empty or cut off.
 
         Unknown keys of a known format are Lakelet's error and raise TypeError.
@@ -167,7 +167,7 @@ class Storage:
     def __init__(self, root: AnyPath) -> None:
         self.root = any_path(root)
         self._lock = threading.Lock()
-        self._registry: Registry | None = None
+        self._registry: StorageRegistry | None = None
         self.recovered: str | None = None
         """Why the registry as it was before its last change had to be taken, until one is stored again."""
 
@@ -223,17 +223,17 @@ class Storage:
 
     # --------------------------------------------------------------------------------------------------- registry
 
-    def registry(self) -> Registry:
+    def registry(self) -> StorageRegistry:
         """What is stored; an empty registry where nothing was stored yet."""
         with self._lock:
             return self._load_registry()
 
-    def reload(self) -> Registry:
+    def reload(self) -> StorageRegistry:
         with self._lock:
             self._registry = None
             return self._load_registry()
 
-    def _load_registry(self) -> Registry:
+    def _load_registry(self) -> StorageRegistry:
         if self._registry is None:
             try:
                 self._registry = _read_registry(self.registry_file)
@@ -243,17 +243,17 @@ class Storage:
                 self._registry, self.recovered = self._kept_registry(damage), str(damage.what)
         return self._registry
 
-    def _kept_registry(self, damage: LakeletError) -> Registry:
+    def _kept_registry(self, damage: LakeletError) -> StorageRegistry:
         """The registry as it was before its last change. Raises `damage` where that cannot be read, and tables are stored."""
         try:
-            kept: Registry | None = _read_registry(before(self.registry_file))
+            kept: StorageRegistry | None = _read_registry(before(self.registry_file))
         except LakeletError:
             kept = None
         if (kept is None or not kept.pipelines) and names_in(self.root / "tables"):
             raise damage
-        return with_epochs_of_tables(kept or Registry(), self.at)
+        return with_epochs_of_tables(kept or StorageRegistry(), self.at)
 
-    def save(self, registry: Registry) -> None:
+    def save(self, registry: StorageRegistry) -> None:
         """Replace the stored registry."""
         with self._lock:
             self._store_registry(registry)
@@ -270,7 +270,7 @@ class Storage:
             registry = self._load_registry()
             self._registry = replace(registry, flows={**registry.flows, flow.key: flow})
 
-    def _store_registry(self, registry: Registry) -> None:
+    def _store_registry(self, registry: StorageRegistry) -> None:
         write_atomically(self.registry_file, registry.to_json(), keep=self.recovered is None)
         self._registry, self.recovered = registry, None
         reached("registry.written")
@@ -286,7 +286,7 @@ class Storage:
         Lease(self.root).refuse_if_busy()
 
 
-class HeldTables(Mapping[str, str]):
+class ExistingTables(Mapping[str, str]):
     """Path by key of the tables in a storage: those it has registered, and any other Delta table where one of that name would lie.
 
     The others were written by sinks; they can be looked up and are not listed. `without`: keys of tables that are left out.
@@ -302,9 +302,9 @@ class HeldTables(Mapping[str, str]):
         """Keys of the quarantines among them."""
         return frozenset(key for key, d in self._storage.registry().datasets.items() if d.quarantine_of is not None)
 
-    def apart_from(self, without: Collection[str]) -> HeldTables:
+    def apart_from(self, without: Collection[str]) -> ExistingTables:
         """These tables without some of them."""
-        return HeldTables(self._storage, {*self._without, *without})
+        return ExistingTables(self._storage, {*self._without, *without})
 
     def __getitem__(self, key: str) -> str:
         if key not in self._known and key not in self._without and key.count(".") == 2:
@@ -320,15 +320,15 @@ class HeldTables(Mapping[str, str]):
         return len(self._known)
 
 
-def _read_registry(file: AnyPath) -> Registry:
+def _read_registry(file: AnyPath) -> StorageRegistry:
     """The registry in a file, an empty one where there is no file. Raises STORAGE_DAMAGED, FORMAT_UNKNOWN."""
     try:
         text = file.read_text()
     except FileNotFoundError:
-        return Registry()
+        return StorageRegistry()
     except UnicodeDecodeError:
         text = ""
-    return Registry.from_json(text, source=str(file))
+    return StorageRegistry.from_json(text, source=str(file))
 
 
 def _parsed_registry(text: str, source: str) -> dict[str, Any]:
@@ -344,7 +344,7 @@ def _parsed_registry(text: str, source: str) -> dict[str, Any]:
     raise LakeletError("STORAGE_DAMAGED", what, why="It was written in part, or changed by another program.", todo=todo)
 
 
-def with_epochs_of_tables(registry: Registry, at: Callable[[str], AnyPath]) -> Registry:
+def with_epochs_of_tables(registry: StorageRegistry, at: Callable[[str], AnyPath]) -> StorageRegistry:
     """An older registry with the reset epochs that its tables have by now: one that was reset since must not use older checkpoints."""
     datasets = {key: replace(d, epoch=max(d.epoch, _epoch_of(at(d.path)))) if d.path else d for key, d in registry.datasets.items()}
     return replace(registry, datasets=datasets)

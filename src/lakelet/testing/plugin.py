@@ -73,7 +73,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     unnamed = not definition and (is_pipeline_test_file(file_path) or stash[_BESIDE])
     if not unnamed and file_path.resolve() not in stash[_GIVEN]:
         return None
-    from lakelet.testing.collecting import UnitTestFile
+    from lakelet.testing.pytest_items import UnitTestFile
 
     return UnitTestFile.from_parent(parent, path=file_path)
 
@@ -131,8 +131,8 @@ def lakelet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path)
     folder; `landing="/Volumes/main/raw"` makes a path of the code mean it instead.
     """
     from lakelet.config.update_config import load_config
-    from lakelet.testing.comparing import Snapshots
     from lakelet.testing.project import Project
+    from lakelet.testing.row_comparison import Snapshots
 
     made = 0
 

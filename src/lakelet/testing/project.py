@@ -23,7 +23,7 @@ from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import Storage
 from lakelet.storage.rule_counts import RuleCount, summed
-from lakelet.testing.comparing import Row, Snapshots, canonical, columns_of, difference, rows_of
+from lakelet.testing.row_comparison import Row, Snapshots, canonical, columns_of, difference, rows_of
 from lakelet.testing.tables import VARIANT, frame_of, kinds_of, table_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.imports import unless_imported
-from lakelet.testing.comparing import Row, converted
+from lakelet.testing.row_comparison import Row, converted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from lakelet.config.update_config import PipelineConfig
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.remote import is_s3
 from lakelet.language.model import Kind
-from lakelet.storage.root import INTERNAL, Registry, StoredDataset
+from lakelet.storage.root import INTERNAL, StorageRegistry, StoredDataset
 
 _MUCH_CODE = 100_000  # bytes; with both compilers 500 datasets are analysed in 19.7 instead of 22.4 s (benchmarks/many_datasets.py)
 _COMPRESSION = 8  # JSON lines against the Parquet files they become, or against the same lines compressed
@@ -22,7 +22,7 @@ _NO_FOLDERS = frozenset(("", ".", ".."))
 _COMPRESSED = frozenset((".parquet", ".orc", ".avro", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip"))
 
 
-def expected_bytes(config: PipelineConfig, registry: Registry, *, pipeline_id: str, again: bool = False) -> int | None:
+def expected_bytes(config: PipelineConfig, registry: StorageRegistry, *, pipeline_id: str, again: bool = False) -> int | None:
     """A guess at what the update reads: files that came since the last update below folders that parameters and maps name, all files of
     tables from outside, and what it reads again of the stored tables. A pipeline of much code is as much work as a large input.
 

@@ -27,16 +27,16 @@ from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Reporter
-from lakelet.storage.eventlog.reading import Logged, logged
+from lakelet.storage.eventlog.reading import UpdateRecord, logged
 from lakelet.storage.eventlog.states import EventType, Level, UpdateState
-from lakelet.storage.root import INTERNAL, LastUpdate, Registry, StoredDataset
+from lakelet.storage.root import INTERNAL, LastUpdate, StorageRegistry, StoredDataset
 
 
 @dataclass
 class _Log:
     """Collects events of an earlier update, without those that the log already has."""
 
-    known: Logged
+    known: UpdateRecord
     events: list[Event] = field(default_factory=list)
 
     def add(self, event: Event) -> None:
@@ -52,12 +52,12 @@ class Repaired:
     events were missing in the log.
     """
 
-    registry: Registry
+    registry: StorageRegistry
     died: LastUpdate | None = None
     events_added: int = 0
 
 
-def repair(environment: Environment, registry: Registry, flows: Iterable[FlowTask]) -> Repaired:
+def repair(environment: Environment, registry: StorageRegistry, flows: Iterable[FlowTask]) -> Repaired:
     """Write the events that the last update did not get to, and return the registry as it should be; the caller saves it."""
     last = registry.last_update
     if last is None or last.clean:
@@ -90,7 +90,7 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowTas
     return Repaired(replace(registry, datasets=datasets), None if log.known.ended else last, len(log.events))
 
 
-def _table_folders(root: AnyPath, registry: Registry) -> Sequence[str]:
+def _table_folders(root: AnyPath, registry: StorageRegistry) -> Sequence[str]:
     """Folders of all tables, also of those whose first update did not get to register them."""
     found = {stored.path for stored in registry.datasets.values() if stored.kind is not Kind.SINK}
     found |= {str(log.parent)[len(str(root)) + 1 :] for log in root.glob("tables/*/*/*/_delta_log")}

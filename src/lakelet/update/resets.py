@@ -27,12 +27,12 @@ from lakelet.language.model import Kind
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import Selection
 from lakelet.storage.eventlog.states import Level
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 
 def with_resets(
-    registry: Registry, selection: Selection, *, root: AnyPath, analyzed: Mapping[str, AnalyzedDataset | UnanalyzedDataset]
-) -> Registry:
+    registry: StorageRegistry, selection: Selection, *, root: AnyPath, analyzed: Mapping[str, AnalyzedDataset | UnanalyzedDataset]
+) -> StorageRegistry:
     """The registry after the resets that were asked for. `analyzed`: the datasets as they are defined now; `root`: of the storage."""
     datasets, flows = dict(registry.datasets), dict(registry.flows)
     for key in sorted(selection.reset & datasets.keys()):
@@ -91,7 +91,7 @@ def _incomplete(task: FlowTask, reset: list[str]) -> LakeletError:
 
 @dataclass(frozen=True)
 class Activity:
-    """Registry entries by activity.
+    """StorageRegistry entries by activity.
 
     `datasets`: all entries, with `active` as it is now. `ceased`, `back`: full names of those that became inactive or active. `drop`: keys.
     """
@@ -149,7 +149,7 @@ def activity_notices(found: Activity) -> Iterator[tuple[str, str, Level]]:
         yield name, f"{name} is no longer defined and was dropped ({properties.DROP_INACTIVE}=true)", Level.WARN
 
 
-def drop_inactive(storage: Storage, registry: Registry, keys: Iterable[str]) -> Registry:
+def drop_inactive(storage: Storage, registry: StorageRegistry, keys: Iterable[str]) -> StorageRegistry:
     """Remove tables with their checkpoints and source state; return the registry without them, which is saved."""
     gone = {key: registry.datasets[key] for key in keys}
     if not gone:

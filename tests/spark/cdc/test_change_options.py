@@ -212,10 +212,12 @@ def spec_of(flow: str, kind: int) -> ChangeSpec:
     return ChangeSpec(source="s", keys=(("id",),), sequence_by="seq", scd_type=kind, apply_as_deletes="op = 'd'", **more)
 
 
-def event_of(record: Mapping[str, Any]) -> algebra.Event:
+def event_of(record: Mapping[str, Any]) -> algebra.ChangeEvent:
     sets = None if record.get("cols") is None else frozenset((name,) for name in record["cols"])
     values = {(name,): record.get(name) for name in ("x", "y")}
-    return algebra.Event((record["id"],), record["seq"], values, algebra.Op.DELETE if record["op"] == "d" else algebra.Op.UPSERT, sets)
+    return algebra.ChangeEvent(
+        (record["id"],), record["seq"], values, algebra.Op.DELETE if record["op"] == "d" else algebra.Op.UPSERT, sets
+    )
 
 
 @pytest.mark.in_ci(every=2)

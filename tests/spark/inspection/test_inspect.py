@@ -14,7 +14,7 @@ from lakelet.inspection import inspector, statements
 from lakelet.spark.session_clones import user_session
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import append
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 pytestmark = pytest.mark.spark
 
@@ -66,7 +66,7 @@ def storage(spark, tmp_path_factory):
     spark.sql(f"DELETE FROM delta.`{root}/tables/main/shop/deleted` WHERE id < 2")
     spark.sql(f"ALTER TABLE delta.`{root}/tables/main/shop/widened` ALTER COLUMN id TYPE BIGINT")
     datasets["main.shop.nothing"] = StoredDataset("main.shop.nothing", "materialized_view", "tables/main/shop/nothing")
-    Storage(root).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
+    Storage(root).save(StorageRegistry(namespace=Namespace("main", "shop"), datasets=datasets))
     return root
 
 
@@ -239,7 +239,7 @@ def test_texts_that_are_not_utf8_are_shown_with_replacement_characters(spark, tm
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` (v STRING, l ARRAY<STRING>, p STRING) USING delta {clauses}")
     spark.sql(f"INSERT INTO delta.`{tmp_path}/{path}` SELECT CAST(X'636166e9' AS STRING), array('ok', CAST(X'e9' AS STRING)), 'x ä/%:y'")
     datasets = {"main.shop.odd": StoredDataset("main.shop.odd", "streaming_table", path)}
-    Storage(tmp_path).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
+    Storage(tmp_path).save(StorageRegistry(namespace=Namespace("main", "shop"), datasets=datasets))
     wanted = [{"v": "caf\ufffd", "l": ["ok", "\ufffd"], "p": "x ä/%:y"}]
 
     assert list(inspector.read_rows(tmp_path, "odd", limit=5).rows) == wanted
@@ -254,7 +254,7 @@ def test_the_name_of_a_table_goes_before_a_struct_that_spells_the_same(spark, tm
     row = "SELECT 1 AS id, named_struct('id', 99, 'orders', named_struct('id', 55)) AS silver"
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` USING delta AS {row}")
     datasets = {"main.silver.orders": StoredDataset("main.silver.orders", "streaming_table", path)}
-    Storage(tmp_path).save(Registry(namespace=Namespace("main", "silver"), datasets=datasets))
+    Storage(tmp_path).save(StorageRegistry(namespace=Namespace("main", "silver"), datasets=datasets))
     query = "SELECT silver.orders.id AS a, silver.id AS b, orders.silver.orders.id AS c FROM silver.orders"
     wanted = [{"a": 1, "b": 99, "c": 55}]
 
@@ -286,7 +286,7 @@ def same_names(spark, folder):
     spark.sql(f"CREATE TABLE delta.`{folder}/{paths['gold']}` USING delta AS SELECT explode(array(2, 3)) AS id, id * 10 AS total")
     datasets = {f"main.{s}.orders": StoredDataset(f"main.{s}.orders", "streaming_table", path) for s, path in paths.items()}
     datasets["main.silver.other"] = StoredDataset("main.silver.other", "streaming_table", "tables/main/silver/other")
-    Storage(folder).save(Registry(namespace=Namespace("main", "silver"), datasets=datasets))
+    Storage(folder).save(StorageRegistry(namespace=Namespace("main", "silver"), datasets=datasets))
 
 
 @pytest.mark.in_ci(every=2)
@@ -317,7 +317,7 @@ def test_the_history_of_a_table_and_its_changes_are_asked_for_by_its_name(spark,
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` USING delta {feed} AS SELECT 1 AS id")
     spark.sql(f"UPDATE delta.`{tmp_path}/{path}` SET id = 2")
     datasets = {"main.silver.orders": StoredDataset("main.silver.orders", "streaming_table", path)}
-    Storage(tmp_path).save(Registry(namespace=Namespace("main", "silver"), datasets=datasets))
+    Storage(tmp_path).save(StorageRegistry(namespace=Namespace("main", "silver"), datasets=datasets))
 
     history = statements.run_statement(tmp_path, "DESCRIBE HISTORY silver.orders;", limit=1)
     (detail,) = statements.run_statement(tmp_path, "desc detail orders").rows

@@ -10,8 +10,8 @@ import pytest
 from lakelet import load
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import load_config
+from lakelet.inspection.pipeline_watch import Finding, LoadProblem, PipelineWatch, PreviewRows, SavedFiles, ValidDefinitions
 from lakelet.inspection.preview import ColumnChange, JudgedRule, preview
-from lakelet.inspection.watching import Finding, PipelineWatch, Previewed, Problem, Saved, Valid
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -111,28 +111,28 @@ def test_previews_before_and_after_an_update_and_while_files_are_saved(project: 
     parameters = {"landing": str(project / "landing")}
     watch = PipelineWatch(lambda: load_config([str(source)], params=parameters, storage=str(project / "kept")), found.append, 5)
     watch.begin()
-    assert isinstance(found[-1], Valid)
+    assert isinstance(found[-1], ValidDefinitions)
     assert not watch.look()
     text = source.read_text()
     source.write_text(text.replace('orderBy("kind")', "where(\"kind = 'a'\")"))
     assert watch.look()
     saved, valid, shown = found[1:]
-    assert isinstance(saved, Saved)
+    assert isinstance(saved, SavedFiles)
     assert saved.datasets == ("main.default.gold",)
-    assert isinstance(valid, Valid)
-    assert isinstance(shown, Previewed)
+    assert isinstance(valid, ValidDefinitions)
+    assert isinstance(shown, PreviewRows)
     assert [row["kind"] for row in shown.preview.rows] == ["a"]
     print(f"valid after {valid.seconds:.2f} s, previewed after {shown.seconds:.2f} s")
     source.write_text(text.replace('alias("total")', 'alias("total"), F.max("nothing")'))
     assert watch.look()
-    assert isinstance(found[-1], Problem)
+    assert isinstance(found[-1], LoadProblem)
     assert "nothing" in str(found[-1].errors[0])
     source.write_text(text.replace("import dlt", "import dlt\nraise ValueError('broken')"))
     assert watch.look()
-    assert isinstance(found[-1], Problem)
+    assert isinstance(found[-1], LoadProblem)
     source.write_text(text)
     assert watch.look()
-    assert isinstance(found[-1], (Valid, Previewed))
+    assert isinstance(found[-1], (ValidDefinitions, PreviewRows))
     assert written(project) == stored
 
 
@@ -164,9 +164,9 @@ def test_a_watch_reports_each_error_until_it_is_corrected(tmp_path: Path, spark,
     def told() -> list[object]:
         """What was found: names of valid datasets (None for the pipeline), and codes of errors."""
         found_valid: list[object] = [
-            finding.dataset and finding.dataset.rpartition(".")[2] for finding in found if isinstance(finding, Valid)
+            finding.dataset and finding.dataset.rpartition(".")[2] for finding in found if isinstance(finding, ValidDefinitions)
         ]
-        return [*found_valid, *(error.code for finding in found if isinstance(finding, Problem) for error in finding.errors)]
+        return [*found_valid, *(error.code for finding in found if isinstance(finding, LoadProblem) for error in finding.errors)]
 
     watch = PipelineWatch(lambda: load_config([str(source)], storage=str(tmp_path / "kept")), found.append, 5)
     save(*((ONE_IS_WRONG, TWO_IS_WRONG) if wrong_at_the_start else ()))

@@ -16,7 +16,7 @@ from lakelet.inspection import inspector
 from lakelet.inspection.duckdb.values import NotSame
 from lakelet.inspection.json_values import arrow_type_text
 from lakelet.inspection.spark_queries import spark_rows
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from tests.query_corpus import ANSWERED, FACTS, FACTS_COLUMNS, LEFT_TO_SPARK, REFUSED
 from tests.query_generator import queries
 
@@ -49,7 +49,7 @@ def storage(spark, tmp_path_factory):
     grown = f"delta.`{root}/tables/main/shop/grown`"
     spark.sql(f"ALTER TABLE {grown} ADD COLUMNS (extra STRING, st.y INT)")
     spark.sql(f"INSERT INTO {grown} SELECT /*+ COALESCE(1) */ * FROM VALUES (3, named_struct('x', 3, 'y', 4), 'new')")
-    Storage(root).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
+    Storage(root).save(StorageRegistry(namespace=Namespace("main", "shop"), datasets=datasets))
     view = {"name": "main.shop.published", "query": "SELECT count(*) AS n FROM facts", "catalog": "main", "schema": "shop", "owner": None}
     (root / "system/views.json").write_text(json.dumps({"format": 1, "views": {"main.shop.published": view}}))
     return root

@@ -12,7 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.inspection import inspector
 from lakelet.storage.eventlog.views import NAMES
 from lakelet.storage.eventlog.writer import append
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from tests.event_samples import Log, at, first_update, second_update, two_updates
 from tests.paths import ROOT
 from tests.spark.inspection.test_two_engines import assert_same
@@ -169,7 +169,7 @@ def test_a_table_of_the_storage_goes_before_a_view_of_its_name(spark, storage, t
     shutil.copytree(str(Storage(storage).events), str(events))
     spark.range(3).write.format("delta").save(f"{tmp_path}/tables/main/default/updates")
     table = StoredDataset("main.default.updates", "materialized_view", "tables/main/default/updates")
-    Storage(tmp_path).save(Registry(datasets={table.name: table}))
+    Storage(tmp_path).save(StorageRegistry(datasets={table.name: table}))
     assert asked(spark, tmp_path, "SELECT count(*) FROM updates") == [(3,)]
     assert asked(spark, tmp_path, "SELECT count(*) FROM event_log.updates") == [(2,)]
     assert len(asked(spark, tmp_path, "SELECT * FROM dataset_health")) == 2

@@ -325,7 +325,7 @@ def test_a_place_of_this_machine_is_a_path(tmp_path: Path) -> None:
 
 def test_the_input_of_an_update_is_guessed_from_the_landing_zone(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lakelet.config.update_config import load_config
-    from lakelet.storage.root import LastUpdate, Registry
+    from lakelet.storage.root import LastUpdate, StorageRegistry
     from lakelet.update.input_size import expected_bytes
 
     (tmp_path / "a.py").write_text("import dlt\n")
@@ -333,8 +333,8 @@ def test_the_input_of_an_update_is_guessed_from_the_landing_zone(s3: S3Server, t
     params = {"landing": s3.uri("landing"), "other": "s3a://no-such-bucket/x"}
     remote = load_config(["a.py"], params=params, storage=s3.uri("lake"), cwd=tmp_path, environ={})
     local = load_config(["a.py"], params=params, cwd=tmp_path, environ={})
-    assert expected_bytes(local, Registry(), pipeline_id="") == 1000
-    assert expected_bytes(local, Registry(last_update=LastUpdate("a", "2199-01-01T00:00:00+00:00", True)), pipeline_id="") == 0
-    assert expected_bytes(remote, Registry(), pipeline_id="") is None  # how much its tables hold is not known
+    assert expected_bytes(local, StorageRegistry(), pipeline_id="") == 1000
+    assert expected_bytes(local, StorageRegistry(last_update=LastUpdate("a", "2199-01-01T00:00:00+00:00", True)), pipeline_id="") == 0
+    assert expected_bytes(remote, StorageRegistry(), pipeline_id="") is None  # how much its tables hold is not known
     monkeypatch.setattr("lakelet.spark.launch.java_process.FULL_COMPILER_BYTES", 1000)
-    assert expected_bytes(remote, Registry(), pipeline_id="") == 1000
+    assert expected_bytes(remote, StorageRegistry(), pipeline_id="") == 1000

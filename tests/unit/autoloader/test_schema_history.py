@@ -16,7 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.cli.main import main
 from lakelet.inspection.schema_history import differences, read_history, roll_back
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 NAME = Namespace("main", "default").resolve("t")
 EMPTY = StructType([])
@@ -36,7 +36,7 @@ def storage(tmp_path: Path) -> Path:
     """A storage whose dataset `t` has a source with two schema versions."""
     root = tmp_path / "storage"
     store = Storage(root)
-    store.save(Registry("p", Namespace("main", "default"), {NAME.key: StoredDataset(str(NAME), "streaming_table", "tables/t")}))
+    store.save(StorageRegistry("p", Namespace("main", "default"), {NAME.key: StoredDataset(str(NAME), "streaming_table", "tables/t")}))
     log = SchemaLog(str(store.source_state(NAME, str(NAME), 0)))
     log.append(0, columns(("id", StringType())), EMPTY, {"reason": "inferred"})
     log.append(1, columns(("id", LongType()), ("c", columns(("v", StringType())))), EMPTY, ADDED)

@@ -14,14 +14,14 @@ from lakelet.base.errors import LakeletError
 from lakelet.language.model import ChangeSpec, NullUpdates
 from tests import bitemporal_feeds as feeds
 from tests.bitemporal_feeds import MOMENTS, OPTIONS, Record, Row, expected, spec
-from tests.cdc_algebra import Event, Op, State, folded, rows
+from tests.cdc_algebra import ChangeEvent, Op, State, folded, rows
 
 
-def event(record: Record) -> Event:
+def event(record: Record) -> ChangeEvent:
     values = {(name,): record[name] for name in feeds.VALUES}
     if record["op"] == "d":
-        return Event((record["id"],), record["at"], op=Op.DELETE, known=record["known"])
-    return Event((record["id"],), record["at"], values, known=record["known"])
+        return ChangeEvent((record["id"],), record["at"], op=Op.DELETE, known=record["known"])
+    return ChangeEvent((record["id"],), record["at"], values, known=record["known"])
 
 
 def table(flow: ChangeSpec, *batches: Iterable[Record]) -> list[Row]:
@@ -151,8 +151,8 @@ def test_nulls_that_are_ignored_take_what_was_known_before_them():
 def test_columns_that_come_later_are_null_before_and_change_no_belief():
     """BT-16."""
     flow = spec()
-    old = Event((1,), 1, {("name",): "ann"}, known=1)
-    state = folded(flow, folded(flow, State(), [old]), [Event((1,), 5, {("name",): "bob", ("team",): "x"}, known=2)])
+    old = ChangeEvent((1,), 1, {("name",): "ann"}, known=1)
+    state = folded(flow, folded(flow, State(), [old]), [ChangeEvent((1,), 5, {("name",): "bob", ("team",): "x"}, known=2)])
     assert [(dict(row.values), row.start, row.end, row.system_start, row.system_end) for row in rows(flow, state)] == [
         ({("name",): "ann", ("team",): None}, 1, None, 1, 2),
         ({("name",): "ann", ("team",): None}, 1, 5, 2, None),
@@ -163,5 +163,5 @@ def test_columns_that_come_later_are_null_before_and_change_no_belief():
 def test_an_event_that_nobody_knew_is_refused():
     """BT-12."""
     with pytest.raises(LakeletError) as caught:
-        folded(spec(), State(), [Event((1,), 1, {("name",): "ann"})])
+        folded(spec(), State(), [ChangeEvent((1,), 1, {("name",): "ann"})])
     assert caught.value.code == "CDC_NULL_SEQUENCE"

@@ -12,7 +12,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.language.model import ChangeSpec, NullUpdates
-from tests.cdc_algebra import Event, Row, State, folded, rows, snapshot_events, table, with_snapshot
+from tests.cdc_algebra import ChangeEvent, Row, State, folded, rows, snapshot_events, table, with_snapshot
 from tests.cdc_cases import BAD_CASES, CASES, NULLS, PAIRS, SNAPSHOT_CASES, Batches, Case, Feed, Record, SnapshotCase, shuffled
 from tests.cdc_feeds import random_feed, stated
 
@@ -79,9 +79,9 @@ def test_C63_two_flows_into_one_table_are_ordered_by_the_sequence():
 
 def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it():
     spec = ChangeSpec("s", (("id",),), "seq")
-    found = table(spec, [Event((1,), 1, {("x",): "a"}), Event((2,), 2, {("x",): "b", ("z",): "c"})])
+    found = table(spec, [ChangeEvent((1,), 1, {("x",): "a"}), ChangeEvent((2,), 2, {("x",): "b", ("z",): "c"})])
     assert [(r.key, r.values.get(("x",)), r.values.get(("z",))) for r in found] == [((1,), "a", None), ((2,), "b", "c")]
-    history = table(replace(spec, scd_type=2), [Event((1,), 1, {("x",): "a"}), Event((1,), 2, {("x",): "a", ("z",): None})])
+    history = table(replace(spec, scd_type=2), [ChangeEvent((1,), 1, {("x",): "a"}), ChangeEvent((1,), 2, {("x",): "a", ("z",): None})])
     assert [(r.start, r.end) for r in history] == [(1, None)]
 
 
@@ -115,7 +115,7 @@ _FEEDS: tuple[tuple[ChangeSpec, dict[str, Any]], ...] = (
 )
 
 
-def _event(record: Record) -> Event:
+def _event(record: Record) -> ChangeEvent:
     return PAIRS.event(record)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lakelet.language.model import ChangeSpec
-from tests.cdc_algebra import Event, Op, Row, State, folded, rows
+from tests.cdc_algebra import ChangeEvent, Op, Row, State, folded, rows
 from tests.cdc_cases import NULLS, PAIRS
 from tests.cdc_edit_algebra import edited
 from tests.cdc_edits import Edits
@@ -19,19 +19,19 @@ from tests.cdc_feeds import random_feed
 LATEST, LEAVES, HISTORY = PAIRS.spec, NULLS.spec, replace(PAIRS.spec, scd_type=2)
 
 
-def u(key: int, value: Any, seq: Any) -> Event:
-    return Event((key,), seq, {("x",): value})
+def u(key: int, value: Any, seq: Any) -> ChangeEvent:
+    return ChangeEvent((key,), seq, {("x",): value})
 
 
-def d(key: int, seq: Any) -> Event:
-    return Event((key,), seq, op=Op.DELETE)
+def d(key: int, seq: Any) -> ChangeEvent:
+    return ChangeEvent((key,), seq, op=Op.DELETE)
 
 
 def row(key: int, value: Any, *times: Any) -> Row:
     return Row((key,), {("x",): value}, *times)
 
 
-def after(spec: ChangeSpec, events: Sequence[Event], edit: Any, later: Sequence[Event]) -> list[tuple[Any, ...]]:
+def after(spec: ChangeSpec, events: Sequence[ChangeEvent], edit: Any, later: Sequence[ChangeEvent]) -> list[tuple[Any, ...]]:
     """What the table holds after events, a change of its rows by hand, and more events."""
     state = folded(spec, State(), events)
     before = rows(spec, state)
@@ -53,7 +53,7 @@ def test_C67_C68_C69_rows_of_type_1(spec):
 
 
 def test_rows_put_after_a_truncate_stay_until_the_next_one():
-    truncate = Event((None,), 5, op=Op.TRUNCATE)
+    truncate = ChangeEvent((None,), 5, op=Op.TRUNCATE)
     assert after(LATEST, [u(1, "a", 1), truncate], lambda r: [row(1, "h"), row(2, "h")], [u(2, "late", 4)]) == [(1, "h"), (2, "h")]
     assert after(LATEST, [], lambda r: [row(1, "h")], [truncate]) == []
 

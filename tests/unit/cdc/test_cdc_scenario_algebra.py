@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from tests.cdc_algebra import Event, Op, State, folded, rows
+from tests.cdc_algebra import ChangeEvent, Op, State, folded, rows
 from tests.cdc_cases import Record
 from tests.cdc_scenarios import LEAVES, Batch, expected, scenario
 
 _OPS = {"u": Op.UPSERT, "d": Op.DELETE, "t": Op.TRUNCATE}
 
 
-def event(batch: Batch, record: Record) -> Event:
+def event(batch: Batch, record: Record) -> ChangeEvent:
     """A record as the algebra sees it. Inside of arrays and maps it compares whole values, so they have all their fields."""
     op = _OPS[record["op"]]
     if op is not Op.UPSERT:
-        return Event((record["id"],), record["seq"], op=op)
+        return ChangeEvent((record["id"],), record["seq"], op=op)
     values = {leaf: _value(record, leaf) for leaf in batch.leaves()}
     sets = None if record["cols"] is None else frozenset(tuple(name.split(".")) for name in record["cols"])
-    return Event((record["id"],), record["seq"], values, sets=sets)
+    return ChangeEvent((record["id"],), record["seq"], values, sets=sets)
 
 
 def _value(record: Record, leaf: tuple[str, ...]) -> Any:

@@ -24,7 +24,7 @@ from lakelet.plan.decisions import Plan, PlanStep, Strategy
 from lakelet.plan.graph import Graph, GraphNode
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import UpdateState
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 NAME = TableName("main", "default", "orders")
 NODE = GraphNode(NAME, Kind.STREAMING_TABLE, (), (), (str(NAME),), (("id", "bigint"),), (), Location("a.py", 3))
@@ -312,7 +312,7 @@ def stored(project):
         if name != "empty":
             (storage.root / datasets[full].path).mkdir(parents=True)
             write_deltalake(str(storage.root / datasets[full].path), rows)
-    storage.save(Registry(datasets=datasets))
+    storage.save(StorageRegistry(datasets=datasets))
     return storage.root
 
 

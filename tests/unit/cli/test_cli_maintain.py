@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from lakelet.base.names import Namespace
 from lakelet.cli.main import main
 from lakelet.language.model import Kind
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def storage(tmp_path):
         "sent": (Kind.SINK, str(tmp_path / "elsewhere")),
     }
     datasets = {f"main.default.{n}": StoredDataset(name=f"main.default.{n}", kind=kind, path=path) for n, (kind, path) in tables.items()}
-    Storage(tmp_path / "store").save(Registry(namespace=Namespace("main", "default"), datasets=datasets))
+    Storage(tmp_path / "store").save(StorageRegistry(namespace=Namespace("main", "default"), datasets=datasets))
     return tmp_path / "store"
 
 

@@ -19,7 +19,7 @@ from lakelet.cli.summary import cells, program, summary
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.fold import LiveUpdate
 from lakelet.storage.eventlog.states import UpdateState
-from lakelet.storage.eventlog.summaries import UpdateRun
+from lakelet.storage.eventlog.summaries import UpdateSummary
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
 UPDATE = "3f2a91c0-0000-4000-8000-000000000000"
@@ -64,7 +64,7 @@ class Story:
         for event in self.events:
             listener(event)
 
-    def update(self) -> UpdateRun:
+    def update(self) -> UpdateSummary:
         update = LiveUpdate()
         self.played_to(lambda event: update.feed(event.as_json()))
         return update.value()

@@ -11,8 +11,8 @@ import pytest
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.cli.preview import _write_json, _write_text, show
+from lakelet.inspection.pipeline_watch import LoadProblem, PreviewRows, SavedFiles, ValidDefinitions
 from lakelet.inspection.preview import ColumnChange, JudgedRule, Preview
-from lakelet.inspection.watching import Previewed, Problem, Saved, Valid
 
 PREVIEW = Preview(
     name="main.shop.orders",
@@ -57,11 +57,11 @@ def test_change_events_are_shown_with_their_own_columns(capsys: pytest.CaptureFi
 
 
 FINDINGS = [
-    Saved(("/shop/silver/orders.sql",), ("main.shop.orders",)),
-    Valid("main.shop.orders", 1, 0.25),
-    Valid(None, 26, 1.5),
-    Previewed(PREVIEW, 0.75),
-    Problem((LakeletError("UNKNOWN_DATASET", "the query reads x", where=Location("orders.sql", 3), todo="Correct it."),)),
+    SavedFiles(("/shop/silver/orders.sql",), ("main.shop.orders",)),
+    ValidDefinitions("main.shop.orders", 1, 0.25),
+    ValidDefinitions(None, 26, 1.5),
+    PreviewRows(PREVIEW, 0.75),
+    LoadProblem((LakeletError("UNKNOWN_DATASET", "the query reads x", where=Location("orders.sql", 3), todo="Correct it."),)),
 ]
 
 
@@ -78,7 +78,7 @@ def test_what_a_watch_finds_is_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_several_errors_are_apart_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     first, second = (LakeletError("UNKNOWN_DATASET", f"the query reads {name}", todo="Correct it.") for name in ("x", "y"))
-    _write_text(Problem((first, second)))
+    _write_text(LoadProblem((first, second)))
     assert capsys.readouterr().err.split("\n") == [
         "[UNKNOWN_DATASET] the query reads x",
         "  Correct it.",

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lakelet.cli.sql_shell import MORE, PROMPT, Completion, statements
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from tests.terminals import Typist
 
 
@@ -20,7 +20,7 @@ def stored(tmp_path):
     (tmp_path / "tables/orders").mkdir(parents=True)
     write_deltalake(str(tmp_path / "tables/orders"), pa.table({"id": [4711], "amount due": [2], "discount": [23]}))
     dataset = StoredDataset("main.shop.orders", "streaming_table", "tables/orders")
-    Storage(tmp_path).save(Registry(datasets={dataset.name: dataset}))
+    Storage(tmp_path).save(StorageRegistry(datasets={dataset.name: dataset}))
     return tmp_path
 
 

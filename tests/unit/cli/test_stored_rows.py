@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 from lakelet.base.names import Namespace
 from lakelet.cli.main import main
 from lakelet.cli.options import stored_datasets
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from tests.event_logs import shop, store, store_table
 from tests.terminals import on_terminal
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_deltalake(str(root / dataset.path), rows)
         datasets[name] = dataset
     gone = StoredDataset("main.shop.tea", "streaming_table", "tables/main/shop/tea", active=False)
-    Storage(root).save(Registry(namespace=Namespace("main", "shop"), datasets={**datasets, gone.name: gone}))
+    Storage(root).save(StorageRegistry(namespace=Namespace("main", "shop"), datasets={**datasets, gone.name: gone}))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -63,7 +63,7 @@ class SlowWatch(watching.PipelineWatch):
     def begin(self):
         report("Analysing", 14, 25)
         time.sleep(1.6)
-        self.report(watching.Valid(None, 25, 1.6))
+        self.report(watching.ValidDefinitions(None, 25, 1.6))
 
     def go_on(self):
         raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from lakelet.dashboard.documents import SourceTexts
 from lakelet.dashboard.page import documents, script, write_folder
 from lakelet.dashboard.tables import StoredTables
 from lakelet.storage.eventlog.fold import reduce_events
-from lakelet.storage.eventlog.summaries import Source
+from lakelet.storage.eventlog.summaries import DefinitionPlace
 from tests.event_logs import HOSTILE, Log, many, shop, shop_tables, site, store_table
 
 
@@ -205,11 +205,11 @@ def test_source_text_is_read_below_the_project_only(tmp_path) -> None:
     (project / "a.py").write_text("".join(f"line {n}\n" for n in range(1, 300)))
     (project / "link.py").symlink_to(tmp_path / "secret.py")
     texts = SourceTexts(project)
-    shown = texts.text(Source("a.py", 10))
+    shown = texts.text(DefinitionPlace("a.py", 10))
     assert shown is not None
     assert (shown.first, shown.lines[0], len(shown.lines)) == (7, "line 7", 120)
     for outside in ("../secret.py", str(tmp_path / "secret.py"), "link.py", "gone.py", "."):
-        found = texts.text(Source(outside, 1))
+        found = texts.text(DefinitionPlace(outside, 1))
         assert found is not None
         assert found.lines == ()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lakelet.cli.summary import summary
 from lakelet.storage.eventlog.fold import LiveUpdate
 from lakelet.storage.eventlog.states import UpdateState
-from lakelet.storage.eventlog.summaries import UpdateRun
+from lakelet.storage.eventlog.summaries import UpdateSummary
 from tests.event_logs import Log, site
 
 COUNTS = st.integers(0, 500)
@@ -18,7 +18,7 @@ BATCH = st.fixed_dictionaries(
 UPDATE = st.dictionaries(st.sampled_from(["main.s.one", "main.s.two", "main.s.three"]), st.lists(BATCH, max_size=3), min_size=1)
 
 
-def newest_of(log: Log) -> UpdateRun:
+def newest_of(log: Log) -> UpdateSummary:
     """What the console shows of the newest update."""
     update = LiveUpdate()
     for row in log.rows:

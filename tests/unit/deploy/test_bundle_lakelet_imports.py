@@ -83,7 +83,7 @@ def test_a_copy_that_root_path_does_not_reach_is_refused(folder: Folder) -> None
     [
         ("import lakelet", ["lakelet"]),
         ("from lakelet import load, transforms, Pipeline", ["lakelet.load", "lakelet.Pipeline"]),
-        ("import lakelet.testing.comparing", ["lakelet.testing.comparing"]),
+        ("import lakelet.testing.row_comparison", ["lakelet.testing.row_comparison"]),
         ("from lakelet.autoloader import source", ["lakelet.autoloader"]),
         ("def later():\n    from lakelet.base.errors import LakeletError", ["lakelet.base.errors"]),
     ],

@@ -10,7 +10,7 @@ from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.flows.failures import stream_failure
 from lakelet.plan.kinds import APPEND, COMPLETE
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 HEAD = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 MOVED = (
@@ -24,7 +24,7 @@ MOVED = (
 @pytest.fixture
 def run(tmp_path):
     storage = Storage(tmp_path)
-    storage.save(Registry(datasets={"c.s.src": StoredDataset("c.s.src", "streaming_table", "tables/c/s/src")}))
+    storage.save(StorageRegistry(datasets={"c.s.src": StoredDataset("c.s.src", "streaming_table", "tables/c/s/src")}))
     declared, flow = SimpleNamespace(where=Location("p.py", 7)), SimpleNamespace(kind=APPEND)
     dataset = SimpleNamespace(name=TableName("c", "s", "t"))
     return SimpleNamespace(name="c.s.t", dataset=dataset, declared=declared, flow=flow, environment=SimpleNamespace(storage=storage))

@@ -16,7 +16,7 @@ from lakelet.inspection.inspector import RowSelection, duck_table, read_rows, ru
 from lakelet.inspection.statements import run_statement
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import append
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def storage(tmp_path):
         for table in tables:
             (tmp_path / f"tables/{number}").mkdir(parents=True, exist_ok=True)
             write_deltalake(str(tmp_path / f"tables/{number}"), table, mode="append", schema_mode="merge")
-    Storage(tmp_path).save(Registry(datasets=datasets))
+    Storage(tmp_path).save(StorageRegistry(datasets=datasets))
     append(Storage(tmp_path).events, [Event("create_update", "made", Origin("p", "shop", "u-1"), {"create_update": {}})])
     return tmp_path
 
@@ -65,7 +65,9 @@ def million(tmp_path):
     (tmp_path / "tables/big").mkdir(parents=True)
     ids = pa.array(range(1_000_000), pa.int64())
     write_deltalake(str(tmp_path / "tables/big"), pa.table({"id": ids, "text": pa.array(["x" * 100]).take(pa.array([0] * len(ids)))}))
-    Storage(tmp_path).save(Registry(datasets={"main.default.big": StoredDataset("main.default.big", "streaming_table", "tables/big")}))
+    Storage(tmp_path).save(
+        StorageRegistry(datasets={"main.default.big": StoredDataset("main.default.big", "streaming_table", "tables/big")})
+    )
     return tmp_path
 
 
@@ -101,7 +103,7 @@ def test_fields_that_only_later_files_have_are_read(tmp_path, newest_first):
     for table in reversed(tables) if newest_first else tables:
         write_deltalake(str(tmp_path / "tables/grown"), table, mode="append", schema_mode="merge")
     dataset = StoredDataset("main.default.grown", "streaming_table", "tables/grown")
-    Storage(tmp_path).save(Registry(datasets={dataset.name: dataset}))
+    Storage(tmp_path).save(StorageRegistry(datasets={dataset.name: dataset}))
     assert answered(tmp_path, "SELECT id, st.x AS x, st.y AS y FROM grown ORDER BY id") == [(1, 1, None), (2, 2, 3)]
 
 

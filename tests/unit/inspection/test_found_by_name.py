@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.inspection.opened import find_dataset
-from lakelet.storage.root import Registry, StoredDataset
+from lakelet.inspection.table_lookup import find_dataset
+from lakelet.storage.root import StorageRegistry, StoredDataset
 
 NAMES = ("main.default.boxes", "main.hall.boxes", "main.hall.bags", "lake.desk.bags", "lake.desk.totals", "main.hall.`odd.one`")
-REGISTRY = Registry(
+REGISTRY = StorageRegistry(
     datasets={name.lower(): StoredDataset(name, "streaming_table", f"tables/{number}") for number, name in enumerate(NAMES)}
 )
 

@@ -13,7 +13,7 @@ from lakelet.base.names import Namespace
 from lakelet.inspection.preview import found_dataset
 from lakelet.language.loader import loaded
 from lakelet.spark.names.catalog import Catalog
-from lakelet.storage.root import HeldTables, Storage
+from lakelet.storage.root import ExistingTables, Storage
 
 PIPELINE = """
 import dlt
@@ -40,7 +40,7 @@ def test_a_name_means_a_dataset_that_flows_write_to(tmp_path: Path, name: str, c
     file = tmp_path / "pipeline.py"
     file.write_text(PIPELINE)
     with loaded([file], import_roots=[tmp_path], namespace=Namespace("main", "default"), injected={"spark": None}) as found:
-        catalog = Catalog.of(found.definitions, Namespace("main", "default"), HeldTables(Storage(tmp_path / ".lakelet")))
+        catalog = Catalog.of(found.definitions, Namespace("main", "default"), ExistingTables(Storage(tmp_path / ".lakelet")))
     pipeline: Any = SimpleNamespace(environment=SimpleNamespace(catalog=catalog))
     if code is None:
         assert str(found_dataset(pipeline, name).name) == said

@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
-from lakelet.inspection.watching import PipelineWatch, changed, pieces, watched_files, watched_folders
+from lakelet.inspection.pipeline_watch import PipelineWatch, changed, pieces, watched_files, watched_folders
 
 FILE = "/shop/pipeline.py"
 TEXT = """\
@@ -171,7 +171,7 @@ class Looks(PipelineWatch):
 
 
 def test_a_change_is_reported_by_the_system_and_also_found_in_new_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelet.inspection.watching.ANYWAY_MS", 3_600_000)
+    monkeypatch.setattr("lakelet.inspection.pipeline_watch.ANYWAY_MS", 3_600_000)
     (tmp_path / "pipeline.py").write_text("a")
     watch = Looks(lambda: config_of(tmp_path), lambda _: None, 5)
     watch.begin()

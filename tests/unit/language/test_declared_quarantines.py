@@ -12,7 +12,7 @@ from lakelet.language.declaration_checks import check_properties
 from lakelet.language.model import Action, ChangeSpec, Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.language.registry import Registry
 from lakelet.storage.ownership import Owner, refused
-from lakelet.storage.root import Registry as StoredRegistry
+from lakelet.storage.root import StorageRegistry as StoredRegistry
 from lakelet.storage.root import StoredDataset
 
 HERE = Location("p.py", 3)

@@ -12,7 +12,7 @@ from lakelet.config.pipeline_identity import Identity
 from lakelet.language.model import Kind
 from lakelet.maintenance.maintain import append_events
 from lakelet.maintenance.results import Amount, Maintained
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 FAILED = Maintained(
     "main.shop.orders", Kind.STREAMING_TABLE, "file:///x", error=LakeletError("MAINTENANCE_FAILED", "its maintenance failed", why="no disk")
@@ -24,7 +24,7 @@ LEFT = Maintained("main.shop.new", Kind.STREAMING_TABLE, "file:///z", Amount(1, 
 def storage_of_two_pipelines(folder: Path) -> Storage:
     storage = Storage(folder)
     orders = StoredDataset("main.shop.orders", "streaming_table", "tables/main/shop/orders", owner="p-1")
-    registry = Registry("p-2", datasets={"main.shop.orders": orders}, pipelines={"p-1": Identity("shop"), "p-2": Identity("old")})
+    registry = StorageRegistry("p-2", datasets={"main.shop.orders": orders}, pipelines={"p-1": Identity("shop"), "p-2": Identity("old")})
     storage.save(registry)
     return storage
 

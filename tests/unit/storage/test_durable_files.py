@@ -19,7 +19,7 @@ from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.reading import logged
 from lakelet.storage.published_views import PublishedView, load_views, save_views
-from lakelet.storage.root import LastUpdate, Registry, Storage, StoredDataset
+from lakelet.storage.root import LastUpdate, Storage, StorageRegistry, StoredDataset
 from tests.disks import small_disk
 
 __all__ = ["small_disk"]
@@ -29,8 +29,8 @@ PIPELINES = {"p": Identity("shop", "shop")}
 TABLE = StoredDataset("main.default.t", "streaming_table", "tables/main/default/t", owner="p", epoch=1)
 
 
-def registry(**more) -> Registry:
-    return Registry("p", datasets={TABLE.name: TABLE}, pipelines=PIPELINES, **more)
+def registry(**more) -> StorageRegistry:
+    return StorageRegistry("p", datasets={TABLE.name: TABLE}, pipelines=PIPELINES, **more)
 
 
 @pytest.fixture
@@ -69,7 +69,9 @@ def test_a_damaged_registry_is_replaced_by_the_one_before(storage, damage):
     opened.save(registry())
     assert opened.recovered is None
     assert Storage(storage.root).registry() == registry()
-    assert Registry.from_json(before(file).read_text(), source="kept") == registry(), "what is kept was not replaced by the damaged file"
+    assert StorageRegistry.from_json(before(file).read_text(), source="kept") == registry(), (
+        "what is kept was not replaced by the damaged file"
+    )
 
 
 def test_a_table_that_was_reset_after_the_kept_registry_does_not_go_back_to_old_checkpoints(storage):
@@ -93,7 +95,7 @@ def test_without_a_kept_registry_every_command_says_what_to_do(storage, capsys, 
 def test_a_first_update_that_died_with_its_registry_unwritten_leaves_a_storage_that_opens(tmp_path):
     (tmp_path / "system").mkdir()
     (tmp_path / "system/registry.json").write_text("")
-    assert Storage(tmp_path).registry() == Registry()
+    assert Storage(tmp_path).registry() == StorageRegistry()
 
 
 def test_published_views_that_are_cut_off_are_written_again(storage):
@@ -177,7 +179,7 @@ def test_a_disk_that_refuses_a_write_is_named_and_files_stay_as_they_were(storag
 
 def test_a_storage_folder_that_does_not_exist_is_an_empty_storage(storage):
     shutil.rmtree(storage.root)
-    assert Storage(storage.root).registry() == Registry()
+    assert Storage(storage.root).registry() == StorageRegistry()
     storage.save(registry())
     assert Storage(storage.root).registry() == registry()
 

@@ -26,7 +26,7 @@ from lakelet.storage.eventlog import table as log_table
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.reading import logged, progress_of, read_events
 from lakelet.storage.eventlog.writer import SCHEMA, EventWriter, append, event_row
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 UPDATE = "00000000-0000-0000-0000-00000000000a"
 HOSTILE = ["größe", "gr%C3%B6%C3%9Fe", "a b", "a%20b", "a%b", "a[b]", "a\\b", "a\nb", "a?b#c", "a{b}*", 'it\'s "q"', "😀", "ü%C3"]
@@ -172,7 +172,7 @@ def test_tables_and_events_are_read_below_folders_of_any_name(tmp_path, name):
     write_deltalake(str(made), pa.table({"id": [1, 2], "p": ["a", "b%20["]}), partition_by=["p"])
     (storage.root / path).parent.mkdir(parents=True)
     made.rename(storage.root / path)
-    storage.save(Registry(datasets={"main.default.t": StoredDataset("main.default.t", "streaming_table", path)}))
+    storage.save(StorageRegistry(datasets={"main.default.t": StoredDataset("main.default.t", "streaming_table", path)}))
     for number in (1, 2):
         append(storage.events, [event(number)])
     assert numbers(storage.events) == [1, 2]

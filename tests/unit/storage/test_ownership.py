@@ -13,7 +13,7 @@ from lakelet.config.pipeline_identity import Identity
 from lakelet.config.update_config import load_config
 from lakelet.language.model import Dataset, Kind
 from lakelet.storage.ownership import claimed, recognised, refused
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 ID, OTHER = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
 
@@ -39,8 +39,8 @@ def table(name: str, owner: str | None = None, *, kind: Kind = Kind.STREAMING_TA
     return StoredDataset(f"main.default.{name}", kind.value, f"tables/main/default/{name}", owner=owner, active=active)
 
 
-def registry(*tables: StoredDataset, pipelines: dict[str, Identity] | None = None, last: str = "") -> Registry:
-    return Registry(last, datasets={t.name: t for t in tables}, pipelines=pipelines or {})
+def registry(*tables: StoredDataset, pipelines: dict[str, Identity] | None = None, last: str = "") -> StorageRegistry:
+    return StorageRegistry(last, datasets={t.name: t for t in tables}, pipelines=pipelines or {})
 
 
 def defined(name: str, kind: Kind = Kind.STREAMING_TABLE) -> Dataset:
@@ -193,7 +193,7 @@ def test_a_part_of_a_pipeline_does_not_shrink_what_is_recorded_of_it(tmp_path):
 
 def test_the_registry_keeps_pipelines_and_owners():
     known = registry(table("raw", ID), pipelines={ID: files("a"), OTHER: Identity("gold", "shop", "/shop", "..", formerly=("old",))})
-    assert Registry.from_json(known.to_json(), source="here") == known
+    assert StorageRegistry.from_json(known.to_json(), source="here") == known
 
 
 def test_flows_of_one_name_into_two_tables_do_not_share_what_is_known_of_them(tmp_path):

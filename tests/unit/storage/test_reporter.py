@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.storage.eventlog.events import Event, Reporter
 from lakelet.storage.eventlog.states import EventType, Level
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from tests.paths import ROOT
 
 TABLE = StoredDataset("main.shop.t", "streaming_table", "tables/main/shop/t")
@@ -45,7 +45,7 @@ def test_a_sink_is_named_as_one(reporter: Reporter, told: list[Event]) -> None:
 def test_the_id_of_a_flow_is_new_after_a_full_refresh_and_in_another_pipeline(reporter: Reporter, told: list[Event]) -> None:
     """EL-5."""
     for epoch in (0, 0, 1):
-        reporter.storage.save(Registry(datasets={"main.shop.t": replace(TABLE, epoch=epoch)}))
+        reporter.storage.save(StorageRegistry(datasets={"main.shop.t": replace(TABLE, epoch=epoch)}))
         reporter.emit(EventType.FLOW_PROGRESS, "it runs", {}, dataset="main.shop.t", flow="f")
     replace(reporter, pipeline_id="q").emit(EventType.FLOW_PROGRESS, "it runs", {}, dataset="main.shop.t", flow="f")
     first, again, refreshed, other = [event.origin.flow_id for event in told]

@@ -16,7 +16,7 @@ import pytest
 
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.names import Namespace, TableName
-from lakelet.storage.root import FORMAT, LastUpdate, Registry, Storage, StoredDataset, StoredFlow, new_table_path, write_atomically
+from lakelet.storage.root import FORMAT, LastUpdate, Storage, StorageRegistry, StoredDataset, StoredFlow, new_table_path, write_atomically
 
 UPDATE = "0b5e1f6a-0000-4000-8000-000000000001"
 
@@ -48,7 +48,7 @@ def dead_pid() -> int:
 
 
 def test_a_registry_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    registry = Registry(
+    registry = StorageRegistry(
         pipeline_id="p",
         namespace=Namespace("main", "sales"),
         datasets={
@@ -71,14 +71,14 @@ def test_a_registry_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_storage_without_registry_is_empty_and_reading_it_writes_nothing(tmp_path: Path) -> None:
-    assert Storage(tmp_path / "new").registry() == Registry()
+    assert Storage(tmp_path / "new").registry() == StorageRegistry()
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("other", [FORMAT - 1, FORMAT + 1])
 def test_a_registry_of_another_format_is_refused_and_stays(tmp_path: Path, other: int) -> None:
     storage = Storage(tmp_path)
-    storage.save(Registry())
+    storage.save(StorageRegistry())
     file = storage.system / "registry.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": other}))
     before = file.read_text()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
 from lakelet.inspection.inspector import read_arrow, read_rows
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 MOMENTS = [
     datetime(1, 1, 1, tzinfo=timezone.utc),
@@ -35,7 +35,7 @@ def test_int96_timestamps_are_read_over_the_whole_calendar(tmp_path):
             action["add"]["size"] = file.stat().st_size
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
     storage = Storage(tmp_path)
-    storage.save(Registry(datasets={"main.default.t": StoredDataset("main.default.t", "streaming_table", "tables/main/default/t")}))
+    storage.save(StorageRegistry(datasets={"main.default.t": StoredDataset("main.default.t", "streaming_table", "tables/main/default/t")}))
     shown = ["0001-01-01T00:00:00Z", "2024-02-03T04:05:06.789012Z", "9999-12-31T00:00:00Z"]
     assert sorted(row["at"] for row in read_rows(tmp_path, "t").rows) == shown
     assert sorted(row["all"][0] for row in read_rows(tmp_path, "t").rows) == shown

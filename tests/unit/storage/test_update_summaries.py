@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakelet.dashboard.changes import what_changed
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import FlowState, UpdateState
-from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, RecordPlace, Source
+from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, DefinitionPlace, RecordPlace
 from tests.event_logs import FAILURE, Log, shop
 
 ROWS = shop(4).rows
@@ -113,7 +113,7 @@ def test_definitions_are_those_of_the_newest_update_that_has_any() -> None:
     assert (found.inputs, [(r.name, r.action) for r in found.rules], found.source) == (
         ("main.s.raw",),
         [("r", "drop")],
-        Source("pipelines/a.py", 7),
+        DefinitionPlace("pipelines/a.py", 7),
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 from deltalake import write_deltalake
 
 import lakelet as package
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import StorageRegistry, Storage, StoredDataset
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,7 @@ def p(lakelet):
     stored = StoredDataset("main.default.orders", "streaming_table", "tables/main/default/orders")
     (p.storage.root / stored.path).mkdir(parents=True)
     write_deltalake(str(p.storage.root / stored.path), pa.table({"id": [1, 2]}))
-    Storage(p.storage.root).save(Registry(datasets={stored.name: stored}))
+    Storage(p.storage.root).save(StorageRegistry(datasets={stored.name: stored}))
     return p
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.testing.comparing import canonical, difference
+from lakelet.testing.row_comparison import canonical, difference
 
 
 def test_a_row_is_shown_above_the_one_that_is_most_like_it() -> None:
@@ -33,7 +33,7 @@ def test_many_differing_rows_are_compared_no_more_often_than_few(monkeypatch: py
 
     expected, found = ([{"id": number, "side": side} for number in range(start, start + 3_000)] for side, start in (("a", 0), ("b", 9_000)))
     differing = difference(found, expected, ["id", "side"])
-    monkeypatch.setattr("lakelet.testing.comparing.canonical", counting)
+    monkeypatch.setattr("lakelet.testing.row_comparison.canonical", counting)
     lines = differing.lines("t")
     assert lines[0] == "t: 3000 missing and 3000 unexpected, 0 rows as expected"
     assert lines[-1] == "  … and 2980 more"

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.testing.comparing import compared, converted, difference
 from lakelet.testing.project import Project
+from lakelet.testing.row_comparison import compared, converted, difference
 from lakelet.testing.tables import table_of
-from lakelet.testing.unit_tests import UnitTest, Unreadable, all_tests, read_tests
+from lakelet.testing.unit_tests import UnitTest, UnreadableTest, all_tests, read_tests
 from lakelet.testing.unit_tests.inputs import aliases, likely_type
 from lakelet.testing.yaml_names import unit_test_files
 
@@ -135,7 +135,7 @@ def test_a_test_that_cannot_be_read_hides_no_other_one(project: Path) -> None:
     )
     found = list(all_tests(file, project))
     assert [name for name, _ in found] == ["a", "b", "line 1", "d"]
-    assert [type(test) for _, test in found] == [UnitTest, Unreadable, Unreadable, UnitTest]
+    assert [type(test) for _, test in found] == [UnitTest, UnreadableTest, UnreadableTest, UnitTest]
 
 
 def test_a_file_of_tests_that_is_no_yaml_is_a_failed_test_and_the_others_run(project: Path) -> None:

@@ -15,7 +15,7 @@ from lakelet.plan.selection import EVERYTHING, Request
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.reading import read_events
 from lakelet.storage.eventlog.states import EventType, UpdateState
-from lakelet.storage.root import LastUpdate, Registry, Storage
+from lakelet.storage.root import LastUpdate, Storage, StorageRegistry
 from lakelet.update.idle.answer import SWITCH, idle_answer, is_asked
 from lakelet.update.idle.facts import FactKind, Here, looked_up, of_process
 from lakelet.update.idle.record import PLACEHOLDER_ID, IdleRecord, save_record
@@ -33,7 +33,7 @@ def config(tmp_path: Path) -> PipelineConfig:
     """A pipeline with a storage that holds the record of an idle update."""
     (tmp_path / "pipeline.py").write_text("x = 1")
     storage = Storage(tmp_path / ".lakelet")
-    storage.save(Registry(pipeline_id="p", last_update=LAST))
+    storage.save(StorageRegistry(pipeline_id="p", last_update=LAST))
     made = PipelineConfig("shop", "p", tmp_path, (tmp_path / "pipeline.py",), (tmp_path,), Namespace(), {}, storage.root)
     here = Here(made, b"key", dict(os.environ))
     facts = (*of_process(here), *looked_up(here, [(FactKind.FILE, str(tmp_path / "pipeline.py")), (FactKind.REGISTRY, "")]))
@@ -72,7 +72,7 @@ def test_where_something_changed_nothing_is_told_or_written(config: PipelineConf
 def test_an_answer_that_dies_on_the_way_leaves_an_update_that_did_not_end(config: PipelineConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = Storage.save
 
-    def save(storage: Storage, registry: Registry) -> None:
+    def save(storage: Storage, registry: StorageRegistry) -> None:
         if registry.last_update is not None and registry.last_update.clean:
             raise KeyboardInterrupt
         saved(storage, registry)

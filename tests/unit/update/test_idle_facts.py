@@ -16,7 +16,7 @@ import pytest
 
 from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
-from lakelet.storage.root import LastUpdate, Registry, Storage
+from lakelet.storage.root import LastUpdate, Storage, StorageRegistry
 from lakelet.update.idle.facts import Fact, FactKind, Here, looked_up, of_process, unchanged
 from lakelet.update.idle.recording_begun import Recording
 
@@ -63,7 +63,7 @@ def project(tmp_path: Path) -> Project:
     write(storage.root / "checkpoints/main/shop/orders/orders/0/offsets/0", "v1")
     write(storage.root / "checkpoints/main/shop/orders/orders/0/state/0/1.delta", "rows")
     write(storage.root / "autoloader/main/shop/orders/orders/0/0/ledger/0.parquet", "files")
-    storage.save(Registry(pipeline_id="p", last_update=LastUpdate("1", "2026-01-01", clean=True)))
+    storage.save(StorageRegistry(pipeline_id="p", last_update=LastUpdate("1", "2026-01-01", clean=True)))
     config = PipelineConfig(
         "shop", "p", root, (root / "pipeline.py",), (root,), Namespace(), {"landing": "a", "password": "secret"}, storage.root
     )

@@ -8,7 +8,7 @@ from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.language.model import Kind
 from lakelet.plan.graph import Graph, GraphNode
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from lakelet.update import resets
 
 
@@ -58,7 +58,7 @@ def test_a_quarantine_that_was_switched_off_is_dropped_with_its_dataset_only():
 def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives_old_rows_back(tmp_path, monkeypatch):
     storage = Storage(tmp_path)
     entry = stored("t", epoch=3, columns="{}")
-    storage.save(Registry(datasets=registry(entry, stored("other"))))
+    storage.save(StorageRegistry(datasets=registry(entry, stored("other"))))
     folders = [tmp_path / entry.path, *storage.flow_folders(TableName("c", "s", "t"))]
     for folder in folders:
         (folder / "deep").mkdir(parents=True)

@@ -12,7 +12,7 @@ import pytest
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.language.model import Kind
 from lakelet.spark.launch.java_process import FULL_COMPILER_BYTES
-from lakelet.storage.root import LastUpdate, Registry, StoredDataset
+from lakelet.storage.root import LastUpdate, StorageRegistry, StoredDataset
 from lakelet.update.input_size import expected_bytes
 
 LATER = LastUpdate("a", "2199-01-01T00:00:00+00:00", True)
@@ -32,8 +32,8 @@ def config(folder: Path, **flags: Any) -> PipelineConfig:
     return load_config(["pipeline.py"], cwd=folder, environ={}, **flags)
 
 
-def stored(*datasets: StoredDataset) -> Registry:
-    return Registry(last_update=LATER, datasets={dataset.name: dataset for dataset in datasets})
+def stored(*datasets: StoredDataset) -> StorageRegistry:
+    return StorageRegistry(last_update=LATER, datasets={dataset.name: dataset for dataset in datasets})
 
 
 def table(folder: Path, name: str, size: int, kind: Kind = Kind.MATERIALIZED_VIEW, **more: Any) -> StoredDataset:
@@ -46,14 +46,14 @@ def table(folder: Path, name: str, size: int, kind: Kind = Kind.MATERIALIZED_VIE
 def test_files_below_mapped_folders_parameters_and_tables_from_outside_count(folder: Path) -> None:
     maps = [("/Volumes/raw", "raw"), ("/mnt/none", "none")]
     with_tables = config(folder, maps=maps, tables=[("t", "t")])
-    assert expected_bytes(with_tables, Registry(), pipeline_id="") == 1100
-    assert expected_bytes(with_tables, Registry(last_update=LATER), pipeline_id="") == 100
-    assert expected_bytes(with_tables, Registry(last_update=LATER), pipeline_id="", again=True) == 1100
-    assert expected_bytes(config(folder, params={"landing": "dbfs:/Volumes/raw"}, maps=maps), Registry(), pipeline_id="") == 1000
+    assert expected_bytes(with_tables, StorageRegistry(), pipeline_id="") == 1100
+    assert expected_bytes(with_tables, StorageRegistry(last_update=LATER), pipeline_id="") == 100
+    assert expected_bytes(with_tables, StorageRegistry(last_update=LATER), pipeline_id="", again=True) == 1100
+    assert expected_bytes(config(folder, params={"landing": "dbfs:/Volumes/raw"}, maps=maps), StorageRegistry(), pipeline_id="") == 1000
     asked = config(folder, params={"landing": "other", "mode": "none", "empty": ""})
-    assert expected_bytes(asked, Registry(), pipeline_id="") == 10
+    assert expected_bytes(asked, StorageRegistry(), pipeline_id="") == 10
     (folder / "other" / "b.json.gz").write_bytes(b"x" * 20)
-    assert expected_bytes(asked, Registry(), pipeline_id="") == 10 + 8 * 20
+    assert expected_bytes(asked, StorageRegistry(), pipeline_id="") == 10 + 8 * 20
 
 
 def test_of_the_stored_tables_what_views_read_the_last_time_counts_and_change_tables(folder: Path) -> None:
@@ -94,11 +94,11 @@ def test_tables_of_other_pipelines_do_not_count(folder: Path) -> None:
 def test_a_guess_never_fails(folder: Path) -> None:
     (folder / "other" / "gone").symlink_to(folder / "nowhere")
     parameters = {"landing": "other", "columns": ",".join(f"column_{i}" for i in range(80)), "long": "/" + "x" * 300, "odd": "a\0b"}
-    assert expected_bytes(config(folder, params=parameters), Registry(), pipeline_id="") == 10
+    assert expected_bytes(config(folder, params=parameters), StorageRegistry(), pipeline_id="") == 10
 
 
 def test_a_pipeline_of_much_code_is_sized_like_a_large_input(folder: Path) -> None:
     small = config(folder)
-    assert expected_bytes(small, Registry(), pipeline_id="") is None
+    assert expected_bytes(small, StorageRegistry(), pipeline_id="") is None
     small.files[0].write_text("# a comment\n" * 10_000)
-    assert expected_bytes(small, Registry(), pipeline_id="") == FULL_COMPILER_BYTES
+    assert expected_bytes(small, StorageRegistry(), pipeline_id="") == FULL_COMPILER_BYTES

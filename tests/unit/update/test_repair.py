@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from lakelet.flows.environment import Environment
 from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
 from lakelet.storage.eventlog.events import Reporter
-from lakelet.storage.root import LastUpdate, Registry, Storage, StoredDataset
+from lakelet.storage.root import LastUpdate, Storage, StorageRegistry, StoredDataset
 from lakelet.storage.rule_counts import RuleCount
 from lakelet.update.recovery import repair
 
@@ -29,7 +29,9 @@ def storage_of_a_dead_update(folder: Path) -> Storage:
     log.mkdir(parents=True)
     commit = {"commitInfo": {"operation": "WRITE", "userMetadata": json.dumps(METRICS.user_metadata())}}
     (log / f"{0:020d}.json").write_text(json.dumps(commit) + "\n")
-    storage.save(Registry("p", datasets={"main.shop.daily": VIEW}, last_update=LastUpdate(DIED, "2026-03-01T08:00:00+00:00", clean=False)))
+    storage.save(
+        StorageRegistry("p", datasets={"main.shop.daily": VIEW}, last_update=LastUpdate(DIED, "2026-03-01T08:00:00+00:00", clean=False))
+    )
     return storage
 
 

@@ -82,7 +82,7 @@ def _columns(columns: tuple[tuple[str, Type], ...], internal: str) -> tuple[Duck
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRelation:
     """A table that queries name. `name`: the relation in DuckDB; `read`: collects the columns (c0, c1, …) that are asked for."""
 
     name: str
@@ -90,7 +90,7 @@ class Stored:
     read: set[str] = field(default_factory=set, compare=False)
 
 
-Find = Callable[[tuple[str, ...]], "Stored | Query"]
+Find = Callable[[tuple[str, ...]], "StoredRelation | Query"]
 """Function that resolves a table's name to a table or the translated query of a view. Raises NotSame."""
 
 

@@ -18,7 +18,7 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.files.delta_rs import is_mapped, open_or_none, query, schema_fields
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
-from lakelet.inspection.duckdb.queries import Queries, Query, Stored, parsed
+from lakelet.inspection.duckdb.queries import Queries, Query, StoredRelation, parsed
 from lakelet.inspection.duckdb.values import (
     BIGINT,
     BOOLEAN,
@@ -33,7 +33,7 @@ from lakelet.inspection.duckdb.values import (
     of_field,
     text_literal,
 )
-from lakelet.inspection.opened import find_stored, path_of, unknown_table, unwritten
+from lakelet.inspection.table_lookup import find_stored, path_of, unknown_table, unwritten
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import NAMES, SOURCE, event_view
@@ -64,11 +64,11 @@ class Tables:
         """The tables that were asked for."""
         return list(self._opened.values())
 
-    def find(self, parts: tuple[str, ...]) -> Stored | Query:
+    def find(self, parts: tuple[str, ...]) -> StoredRelation | Query:
         """Return the relation of a name. Raises UNKNOWN_TABLE, and NotSame for what only Spark reads."""
         return self._find(parts, ())
 
-    def _find(self, parts: tuple[str, ...], within: tuple[PublishedView, ...]) -> Stored | Query:
+    def _find(self, parts: tuple[str, ...], within: tuple[PublishedView, ...]) -> StoredRelation | Query:
         """`within`: the published views whose query this is, the outermost first."""
         shown = ".".join(parts)
         parts = parts[1:] if len(parts) > 1 and parts[0].lower() == "live" else parts
@@ -92,16 +92,16 @@ class Tables:
             return values_query(rows_of(asked, described(self._storage)))
         raise unknown_table(shown, self._registry)
 
-    def _of_events(self, name: str) -> Stored | Query:
+    def _of_events(self, name: str) -> StoredRelation | Query:
         """The event log, or a view of it, in whose query names mean the event log's own views whatever the storage holds."""
         open_log(self._storage.events)  # says so if it is damaged
         log = self._source(self._storage.events, "the event log")
         return log if name == event_views.SOURCE else event_view_query(name, log)
 
-    def _translated(self, text: str, find: Callable[[tuple[str, ...]], Stored | Query]) -> Query:
+    def _translated(self, text: str, find: Callable[[tuple[str, ...]], StoredRelation | Query]) -> Query:
         return Queries(find).query(parsed(text))
 
-    def _source(self, path: AnyPath, shown: str) -> Stored:
+    def _source(self, path: AnyPath, shown: str) -> StoredRelation:
         if str(path) not in self._opened:
             table = open_or_none(path)
             if table is None:
@@ -149,7 +149,7 @@ class DeltaSource:
     """One version of a table. `stored`: what queries see of it."""
 
     table: Any
-    stored: Stored
+    stored: StoredRelation
 
     def create(self, connection: duckdb.DuckDBPyConnection, *, by_name: bool) -> None:
         """Make the relation of that name in DuckDB. `by_name`: the files differ in their columns. Raises NotSame."""
@@ -216,7 +216,7 @@ def delta_source(table: Any, number: int) -> DeltaSource:
     unknown = sorted(set(features) - _READABLE)
     if unknown:
         raise NotSame(f"a table has the feature {unknown[0]}")
-    return DeltaSource(table, Stored(f"t{number}", tuple(_column(found) for found in schema_fields(table))))
+    return DeltaSource(table, StoredRelation(f"t{number}", tuple(_column(found) for found in schema_fields(table))))
 
 
 def _column(found: Mapping[str, Any]) -> tuple[str, Type | None]:
@@ -251,7 +251,7 @@ _NULL_KEPT: dict[type[exp.Expr], str] = {exp.ArgMax: "arg_max_null", exp.ArgMin:
 """Spark's `max_by` takes the row with the greatest key also where its value is NULL."""
 
 
-def event_view_query(name: str, source: Stored) -> Query:
+def event_view_query(name: str, source: StoredRelation) -> Query:
     """Translate the view `name`. `source`: the event log. Raises NotSame where the text has a part that is not known here."""
     try:
         text = _text(name, source)
@@ -274,7 +274,7 @@ def _parsed(name: str) -> exp.Query:
     return found
 
 
-def _text(name: str, source: Stored) -> str:
+def _text(name: str, source: StoredRelation) -> str:
     """The query of a view with the views that it reads in the place of their names."""
     tree = _parsed(name).transform(_in_duckdb_sql)
     own = {cte.alias for cte in tree.find_all(exp.CTE)}
@@ -286,7 +286,7 @@ def _text(name: str, source: Stored) -> str:
     return tree.sql(dialect="duckdb", identify=True)
 
 
-def _rows(source: Stored) -> str:
+def _rows(source: StoredRelation) -> str:
     """The event log with the names of its columns."""
     known = [(f"c{at}", name) for at, (name, kind) in enumerate(source.columns) if kind is not None]
     source.read.update(internal for internal, _ in known)

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.language.model import Dataset, Definitions, Flow, Kind
 from lakelet.language.registry import names_used
-from lakelet.storage.root import HeldTables
+from lakelet.storage.root import ExistingTables
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
 
@@ -41,7 +41,7 @@ class Catalog:
     quarantines: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, definitions: Definitions, namespace: Namespace, stored: HeldTables) -> Catalog:
+    def of(cls, definitions: Definitions, namespace: Namespace, stored: ExistingTables) -> Catalog:
         datasets = {d.name.key: d for d in definitions.datasets}
         flows = definitions.flows_by_target()
         own = {key for key, d in datasets.items() if d.sink is None and not d.is_temporary_view}

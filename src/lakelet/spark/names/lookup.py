@@ -33,7 +33,7 @@ from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import Dataset
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.outside import is_view, outside_tables, stored_tables
-from lakelet.storage.information_schema import EXTERNAL, MANAGED, Described, RelationName, asked_for, described, rows_of
+from lakelet.storage.information_schema import EXTERNAL, MANAGED, RelationDescription, RelationName, asked_for, described, rows_of
 from lakelet.storage.root import Storage
 
 # ------------------------------------------------------------------------------------------------- tables from outside
@@ -108,13 +108,13 @@ def _rows_of_relation(spark: SparkSession, asked: RelationName, storage: Storage
     return frame_of(spark, asked, sorted((*stored, *others), key=lambda table: table.name.key))
 
 
-def frame_of(spark: SparkSession, asked: RelationName, tables: list[Described]) -> DataFrame:
+def frame_of(spark: SparkSession, asked: RelationName, tables: list[RelationDescription]) -> DataFrame:
     """The rows of a relation for Spark."""
     rows = rows_of(asked, tables)
     return spark.createDataFrame([tuple(row.values()) for row in rows.to_pylist()], from_arrow_schema(rows.schema))
 
 
-def _described_outside(spark: SparkSession) -> Iterator[Described]:
+def _described_outside(spark: SparkSession) -> Iterator[RelationDescription]:
     created = outside_tables().created
     for name in outside_tables().names():
         kind = MANAGED if name.key in created else EXTERNAL
@@ -122,7 +122,7 @@ def _described_outside(spark: SparkSession) -> Iterator[Described]:
             fields = json.loads(open_outside(spark, name.key, streaming=False).schema.json())["fields"]
         except (LakeletError, PySparkException):  # its folder is missing or broken: whoever reads it gets the error
             fields = []
-        yield Described(TableName(*(part.lower() for part in (name.catalog, name.schema, name.name))), kind, fields)
+        yield RelationDescription(TableName(*(part.lower() for part in (name.catalog, name.schema, name.name))), kind, fields)
 
 
 # ----------------------------------------------------------------------------------------------------------- the order

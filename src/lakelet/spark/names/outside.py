@@ -26,7 +26,7 @@ from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.sessions import has_view, java_session, plain_reader, plain_sql
 from lakelet.spark import settings
-from lakelet.storage.root import HeldTables, Storage
+from lakelet.storage.root import ExistingTables, Storage
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class StoredTables:
     storage: Storage | None = None
 
     @classmethod
-    def of(cls, storage: Storage, stored: HeldTables, owner: str, namespace: Namespace) -> StoredTables:
+    def of(cls, storage: Storage, stored: ExistingTables, owner: str, namespace: Namespace) -> StoredTables:
         """The tables that a storage holds when the pipeline with the id `owner` is loaded; quarantines are not read by code."""
         registry = storage.registry()
         found = stored.apart_from(stored.quarantines)

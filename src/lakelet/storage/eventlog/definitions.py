@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from lakelet.storage.eventlog.states import EventType
-from lakelet.storage.eventlog.summaries import SINK, ColumnLineage, Definition, FlowDefinition, Rule, Source
+from lakelet.storage.eventlog.summaries import SINK, ColumnLineage, DatasetDefinition, DefinitionPlace, FlowDefinition, RuleDefinition
 
 
 class DefinitionEvents:
     """Takes the events of one update that define something; `value` gives the definitions by dataset name."""
 
     def __init__(self) -> None:
-        self._datasets: dict[str, Definition] = {}
+        self._datasets: dict[str, DatasetDefinition] = {}
         self._flows: dict[tuple[str, str], FlowDefinition] = {}
         self._lineage: dict[tuple[str, str], tuple[ColumnLineage, ...]] = {}
-        self._value: dict[str, Definition] | None = None
+        self._value: dict[str, DatasetDefinition] | None = None
 
     def take(self, event_type: str, origin: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Take one `dataset_definition`, `sink_definition`, `flow_definition` or `column_lineage`; a later one replaces an earlier one."""
@@ -32,11 +32,11 @@ class DefinitionEvents:
             sink = event_type == EventType.SINK_DEFINITION
             name = str(origin.get("sink_name") or origin.get("dataset_name"))
             kind = SINK if sink else str(body.get("dataset_type") or "")
-            self._datasets[name] = Definition(
+            self._datasets[name] = DatasetDefinition(
                 name, kind, "", _rule_definitions(body), _source_place(body), rules_known=sink or "expectations" in body
             )
 
-    def value(self, pipeline: str) -> Mapping[str, Definition]:
+    def value(self, pipeline: str) -> Mapping[str, DatasetDefinition]:
         """Each defined dataset with its flows and lineage, by name."""
         if self._value is None:
             flows, lineage = dict[str, list[FlowDefinition]](), dict[str, list[ColumnLineage]]()
@@ -53,12 +53,12 @@ class DefinitionEvents:
         return self._value
 
 
-def _rule_definitions(body: Mapping[str, Any]) -> tuple[Rule, ...]:
+def _rule_definitions(body: Mapping[str, Any]) -> tuple[RuleDefinition, ...]:
     return tuple(_rule_definition(rule) for rule in body.get("expectations") or ())
 
 
-def _rule_definition(rule: Mapping[str, Any]) -> Rule:
-    return Rule(
+def _rule_definition(rule: Mapping[str, Any]) -> RuleDefinition:
+    return RuleDefinition(
         str(rule.get("name")),
         str(rule.get("constraint") or ""),
         str(rule.get("action") or "warn").lower(),
@@ -68,9 +68,9 @@ def _rule_definition(rule: Mapping[str, Any]) -> Rule:
     )
 
 
-def _source_place(body: Mapping[str, Any]) -> Source | None:
+def _source_place(body: Mapping[str, Any]) -> DefinitionPlace | None:
     found = body.get("source_code") or {}
-    return Source(str(found["file"]), int(found.get("line") or 0)) if found.get("file") else None
+    return DefinitionPlace(str(found["file"]), int(found.get("line") or 0)) if found.get("file") else None
 
 
 def _flow_definition(origin: Mapping[str, Any], body: Mapping[str, Any]) -> FlowDefinition:

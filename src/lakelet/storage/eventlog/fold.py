@@ -17,14 +17,14 @@ from lakelet.storage.eventlog.definitions import DefinitionEvents
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 from lakelet.storage.eventlog.summaries import (
     Backlog,
-    Definition,
+    DatasetDefinition,
     Failure,
-    FlowRun,
+    FlowSummary,
     History,
     RecordPlace,
-    SchemaChange,
-    TableCheck,
-    UpdateRun,
+    SchemaChangeEvent,
+    TableCheckResult,
+    UpdateSummary,
     UpdateWarning,
     seconds_between,
 )
@@ -83,8 +83,8 @@ class _Flow:
         if number:
             self.counts[name] = self.counts.get(name, 0) + int(number)
 
-    def value(self) -> FlowRun:
-        return FlowRun(
+    def value(self) -> FlowSummary:
+        return FlowSummary(
             self.flow,
             self.dataset,
             self.status,
@@ -127,8 +127,8 @@ class UpdateFold:
     full_refresh: tuple[str, ...] = ()
     failure: Failure | None = None
     flows: dict[tuple[str, str], _Flow] = field(default_factory=dict)
-    changes: dict[str, tuple[Key, SchemaChange]] = field(default_factory=dict)
-    checks: dict[str, tuple[Key, TableCheck]] = field(default_factory=dict)
+    changes: dict[str, tuple[Key, SchemaChangeEvent]] = field(default_factory=dict)
+    checks: dict[str, tuple[Key, TableCheckResult]] = field(default_factory=dict)
     warnings: dict[str, tuple[Key, UpdateWarning]] = field(default_factory=dict)
     definitions: DefinitionEvents = field(default_factory=DefinitionEvents)
     seen: set[str] = field(default_factory=set)
@@ -157,7 +157,7 @@ class UpdateFold:
             found = self.flows[target, name] = _Flow(name, target, to_sink=bool(row["origin"].get("sink_name")))
         return found
 
-    def flow_run(self, row: Row) -> FlowRun:
+    def flow_run(self, row: Row) -> FlowSummary:
         """What the flow of an event did so far."""
         return self.flow(row, _event_body(row)).value()
 
@@ -181,9 +181,9 @@ class UpdateFold:
             warning = UpdateWarning(str(row.get("message") or ""), counted=skipped or kind in _COUNTED)
             self.warnings[row["id"]] = (_sequence_number(row), timestamp), warning
 
-    def value(self, number: int = 0) -> UpdateRun:
+    def value(self, number: int = 0) -> UpdateSummary:
         """What the update did so far. `number`: its place in the log."""
-        return UpdateRun(
+        return UpdateSummary(
             number,
             self.id,
             self.pipeline_id,
@@ -213,7 +213,7 @@ class LiveUpdate:
 
     def __init__(self) -> None:
         self.fold = UpdateFold("")
-        self._value: UpdateRun | None = None
+        self._value: UpdateSummary | None = None
 
     def feed(self, row: Row) -> None:
         """Take one event into account."""
@@ -223,7 +223,7 @@ class LiveUpdate:
         self.fold.take(row)
         self._value = None
 
-    def value(self) -> UpdateRun:
+    def value(self) -> UpdateSummary:
         """What the update did so far."""
         if self._value is None:
             self._value = self.fold.value()
@@ -238,10 +238,10 @@ class HistoryBuilder:
         limit: so many of the newest updates are in the history.
     """
 
-    def __init__(self, known: Mapping[str, UpdateRun] | None = None, *, limit: int | None = None) -> None:
+    def __init__(self, known: Mapping[str, UpdateSummary] | None = None, *, limit: int | None = None) -> None:
         self._known, self._limit = known or {}, limit
         self._updates: dict[str, UpdateFold] = {}
-        self._values: dict[str, UpdateRun] = {}
+        self._values: dict[str, UpdateSummary] = {}
 
     def feed(self, rows: Iterable[Row]) -> bool:
         """Take rows into account; returns whether any of them was new."""
@@ -261,7 +261,7 @@ class HistoryBuilder:
                 *((update.first or 0, id) for id, update in self._updates.items()),
             ]
         )
-        found: list[UpdateRun] = []
+        found: list[UpdateSummary] = []
         for number, (_, id) in enumerate(in_order[-self._limit :] if self._limit else in_order):
             value = self._values.get(id)
             if value is None or value.number != number:
@@ -279,7 +279,7 @@ def reduce_events(rows: Iterable[Row]) -> History:
     return builder.history()
 
 
-def _definitions_of_today(updates: Sequence[UpdateRun]) -> Mapping[str, Definition]:
+def _definitions_of_today(updates: Sequence[UpdateSummary]) -> Mapping[str, DatasetDefinition]:
     newest = {update.pipeline_id: update.definitions for update in updates if update.definitions}
     return {name: definition for found in newest.values() for name, definition in sorted(found.items())}
 
@@ -412,7 +412,7 @@ def _on_schema_change(update: UpdateFold, row: Row, body: Row, timestamp: int) -
     added, widened = (tuple(_column_and_type(c) for c in body.get(key) or ()) for key in ("added", "widened"))
     dataset, _ = _flow_key(row["origin"], body)
     flow = str(body.get("flow_name") or row["origin"].get("flow_name") or "")
-    change = SchemaChange(timestamp, dataset, flow, str(body.get("source") or ""), added, widened, body.get("first_file"))
+    change = SchemaChangeEvent(timestamp, dataset, flow, str(body.get("source") or ""), added, widened, body.get("first_file"))
     update.changes[row["id"]] = (_sequence_number(row), timestamp), change
 
 
@@ -444,7 +444,7 @@ def _on_table_check(update: UpdateFold, row: Row, body: Row, timestamp: int) -> 
     success, version = body.get("success"), body.get("table_version")
     about = (str(body.get("name")), str(body.get("severity") or ""), None if success is None else bool(success))
     shown = (text("observed"), text("expected"), str(body.get("message") or row.get("message") or ""))
-    check = TableCheck(timestamp, dataset, *about, None if version is None else int(version), *shown, note=text("message"))
+    check = TableCheckResult(timestamp, dataset, *about, None if version is None else int(version), *shown, note=text("message"))
     update.checks[row["id"]] = (_sequence_number(row), timestamp), check
 
 

@@ -15,7 +15,7 @@ from lakelet.files.delta_rs import open_or_none, query_rows, sql_literal
 from lakelet.files.durable import storage_failure
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.states import EventType, Level, UpdateState
-from lakelet.storage.eventlog.summaries import UpdateRun
+from lakelet.storage.eventlog.summaries import UpdateSummary
 from lakelet.storage.root import Storage
 
 _TODO = "Repair the folder, or move it away: the next update makes a new event log, and the tables stay as they are."
@@ -78,7 +78,7 @@ def known_ids(path: AnyPath, event_type: EventType, ids: Collection[str]) -> fro
 
 
 @dataclass(frozen=True)
-class Logged:
+class UpdateRecord:
     """What the log holds of one update: ids of its events, their highest number, and whether its end is among them.
 
     `failed`: names of the flows that failed and were not tried again.
@@ -90,7 +90,7 @@ class Logged:
     failed: frozenset[str] = frozenset()
 
 
-def logged(path: AnyPath, update_id: str) -> Logged:
+def logged(path: AnyPath, update_id: str) -> UpdateRecord:
     """Look up one update in the log."""
     progress, failed = EventType.UPDATE_PROGRESS, f"event_type = '{EventType.FLOW_PROGRESS}' AND level = '{Level.ERROR}'"
     columns = f"""id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = '{progress}' THEN details END AS state,
@@ -99,10 +99,10 @@ def logged(path: AnyPath, update_id: str) -> Logged:
     states = {json.loads(row["state"])[progress]["state"] for row in rows if row["state"]}
     ended = any(state in UpdateState.ends() for state in states)
     flows = frozenset(row["failed"] for row in rows if row["failed"])
-    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended, flows)
+    return UpdateRecord(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended, flows)
 
 
-def progress_of(path: AnyPath, update_id: str) -> UpdateRun:
+def progress_of(path: AnyPath, update_id: str) -> UpdateSummary:
     """What the log at `path` says of an update and of its flows, definitions left out. An update without events there did not end."""
     from lakelet.storage.eventlog.fold import UpdateFold
 

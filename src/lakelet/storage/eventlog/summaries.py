@@ -52,7 +52,7 @@ class RecordPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowRun:
+class FlowSummary:
     """One flow in one update.
 
     `written`: rows appended or replaced; `reason`: why it ran, was idle or was skipped, as its events say.
@@ -112,7 +112,7 @@ def seconds_between(started: Timestamp, ended: Timestamp) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaChange:
+class SchemaChangeEvent:
     """Columns that a file brought. `added` and `widened`: (name, type)."""
 
     at: Timestamp
@@ -125,7 +125,7 @@ class SchemaChange:
 
 
 @dataclass(frozen=True, slots=True)
-class TableCheck:
+class TableCheckResult:
     """Result of one check of a whole table. `success`: None if it was not run; `note`: what the check says of it beside the values."""
 
     at: Timestamp
@@ -149,7 +149,7 @@ class UpdateWarning:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleDefinition:
     """An expectation as it was defined in one update."""
 
     name: str
@@ -161,7 +161,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DefinitionPlace:
     """Where something is defined: file relative to the project folder, line counted from 1."""
 
     file: str
@@ -183,8 +183,8 @@ class FlowDefinition:
     language: str = ""
     comment: str = ""
     columns: tuple[tuple[str, str], ...] = ()
-    source: Source | None = None
-    view_rules: tuple[tuple[str, Rule], ...] = ()
+    source: DefinitionPlace | None = None
+    view_rules: tuple[tuple[str, RuleDefinition], ...] = ()
     transforms: tuple[str, ...] = ()
 
 
@@ -199,7 +199,7 @@ class ColumnLineage:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DatasetDefinition:
     """A dataset or sink as it was defined in one update.
 
     `rules_known`: whether the log said which rules it has; that of Databricks may leave it out.
@@ -208,8 +208,8 @@ class Definition:
     name: str
     kind: str
     pipeline: str
-    rules: tuple[Rule, ...] = ()
-    source: Source | None = None
+    rules: tuple[RuleDefinition, ...] = ()
+    source: DefinitionPlace | None = None
     flows: tuple[FlowDefinition, ...] = ()
     lineage: tuple[ColumnLineage, ...] = ()
     rules_known: bool = True
@@ -228,12 +228,12 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetRun:
+class DatasetSummary:
     """One dataset in one update: its flows together. `number`, `began`: of the update."""
 
     number: int
     began: Timestamp
-    runs: tuple[FlowRun, ...]
+    runs: tuple[FlowSummary, ...]
 
     @property
     def state(self) -> FlowState:
@@ -270,7 +270,7 @@ class DatasetRun:
 
 
 @dataclass(frozen=True)
-class UpdateRun:
+class UpdateSummary:
     """One update. `number` counts the updates of the log from 0, oldest first; `definitions` is empty where no event of it is kept.
 
     `runs` are in the order in which the flows were first reported, `checks` and `warnings` in that of their events. `last_at`: time of the
@@ -286,12 +286,12 @@ class UpdateRun:
     started_at: Timestamp
     ended_at: Timestamp
     full_refresh: tuple[str, ...] = ()
-    runs: tuple[FlowRun, ...] = ()
-    schema_changes: tuple[SchemaChange, ...] = ()
-    checks: tuple[TableCheck, ...] = ()
+    runs: tuple[FlowSummary, ...] = ()
+    schema_changes: tuple[SchemaChangeEvent, ...] = ()
+    checks: tuple[TableCheckResult, ...] = ()
     warnings: tuple[UpdateWarning, ...] = ()
     failure: Failure | None = None
-    definitions: Mapping[str, Definition] = field(default_factory=dict)
+    definitions: Mapping[str, DatasetDefinition] = field(default_factory=dict)
     last_at: Timestamp = None
 
     @property
@@ -327,25 +327,25 @@ class UpdateRun:
         return {**of_views, **{(d.name, rule.name): rule.action for d in self.definitions.values() for rule in d.rules}}
 
     @cached_property
-    def runs_by_start(self) -> tuple[FlowRun, ...]:
+    def runs_by_start(self) -> tuple[FlowSummary, ...]:
         """Its flows in the order in which they began; those that did not begin come last."""
         return tuple(sorted(self.runs, key=lambda r: (r.started_at if r.started_at is not None else 1 << 62, r.dataset, r.flow)))
 
     @cached_property
-    def all_datasets(self) -> Mapping[str, DatasetRun]:
+    def all_datasets(self) -> Mapping[str, DatasetSummary]:
         """Every dataset, by name, in the order in which they were first reported."""
         return self._grouped(self.runs)
 
     @cached_property
-    def datasets(self) -> Mapping[str, DatasetRun]:
+    def datasets(self) -> Mapping[str, DatasetSummary]:
         """The datasets that were not excluded, by name."""
         return self._grouped(run for run in self.runs_by_start if run.status is not FlowState.EXCLUDED)
 
-    def _grouped(self, runs: Iterable[FlowRun]) -> Mapping[str, DatasetRun]:
-        found: dict[str, list[FlowRun]] = {}
+    def _grouped(self, runs: Iterable[FlowSummary]) -> Mapping[str, DatasetSummary]:
+        found: dict[str, list[FlowSummary]] = {}
         for run in runs:
             found.setdefault(run.dataset, []).append(run)
-        return {name: DatasetRun(self.number, self.started_at, tuple(its_runs)) for name, its_runs in found.items()}
+        return {name: DatasetSummary(self.number, self.started_at, tuple(its_runs)) for name, its_runs in found.items()}
 
     @property
     def excluded(self) -> frozenset[str]:
@@ -372,5 +372,5 @@ class UpdateRun:
 class History:
     """All updates of an event log, oldest first, and the definitions of today: of each pipeline's newest update that has any."""
 
-    updates: tuple[UpdateRun, ...] = ()
-    definitions: Mapping[str, Definition] = field(default_factory=dict)
+    updates: tuple[UpdateSummary, ...] = ()
+    definitions: Mapping[str, DatasetDefinition] = field(default_factory=dict)

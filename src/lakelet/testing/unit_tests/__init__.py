@@ -3,7 +3,7 @@
 Importing this package imports nothing heavy, so that tests are collected quickly. `running` imports what runs them.
 """
 
-from lakelet.testing.unit_tests.cases import Failed, UnitTest, Unreadable
+from lakelet.testing.unit_tests.cases import FailedUnitTest, UnitTest, UnreadableTest
 from lakelet.testing.unit_tests.files import all_tests, read_tests
 
-__all__ = ["Failed", "UnitTest", "Unreadable", "all_tests", "read_tests"]
+__all__ = ["FailedUnitTest", "UnitTest", "UnreadableTest", "all_tests", "read_tests"]

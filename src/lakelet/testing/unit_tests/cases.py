@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import CODES, LakeletError, Location, nearest_names
 from lakelet.config.yaml_tree import Node
-from lakelet.testing.comparing import Row, columns_of_texts
+from lakelet.testing.row_comparison import Row, columns_of_texts
 from lakelet.testing.unit_tests.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _UPDATE = frozenset({"given", "expect"})
 _COUNTS = frozenset({"passed", "failed"})
 
 
-class Failed(AssertionError):
+class FailedUnitTest(AssertionError):
     """A unit test whose result is not the expected one; the text says where and how they differ."""
 
     def __init__(self, where: Location, lines: Sequence[str]) -> None:
@@ -47,7 +47,7 @@ class CaseInput:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedResult:
     """The state that a test expects after an update; None and empty values are not compared.
 
     Attributes:
@@ -78,7 +78,7 @@ class CaseStep:
     """Inputs that arrive, and the expected state after the update that follows."""
 
     given: tuple[CaseInput, ...]
-    expect: Expected | None
+    expect: ExpectedResult | None
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class UnitTest:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableTest:
     """A test, or a whole file of tests, that cannot be read: it fails with the error, and the others run."""
 
     name: str
@@ -147,7 +147,7 @@ def _steps(node: Node, settings: Settings) -> tuple[CaseStep, ...]:
     updates = node.get("updates")
     if updates is None:
         expect = node.get("expect")
-        return (CaseStep(first, _expected(expect, settings) if expect else Expected(node.where, rows=())),)
+        return (CaseStep(first, _expected(expect, settings) if expect else ExpectedResult(node.where, rows=())),)
     steps = []
     for update in updates.items("updates"):
         update.refuse_unknown(_UPDATE, "an update")
@@ -185,11 +185,11 @@ def _one_given(node: Node, settings: Settings) -> CaseInput:
     )
 
 
-def _expected(node: Node, settings: Settings) -> Expected:
+def _expected(node: Node, settings: Settings) -> ExpectedResult:
     node.refuse_unknown(_EXPECT, "expect")
     rows, tables, rules, error = (node.get(key) for key in ("rows", "tables", "rules", "error"))
     others = tables.entries("tables") if tables else {}
-    found = Expected(
+    found = ExpectedResult(
         where=node.where,
         rows=_rows(rows, settings) if rows else None,
         tables={name: _rows(table, settings) for name, table in others.items()},

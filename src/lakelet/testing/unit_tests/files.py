@@ -12,7 +12,7 @@ from lakelet.config.bundle import Bundle, load_bundle
 from lakelet.config.bundle_files import BUNDLE_FILES, bundle_file
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.yaml_tree import Node, read_yaml, shown_path
-from lakelet.testing.unit_tests.cases import UnitTest, Unreadable, read_test, refuse_misspelt
+from lakelet.testing.unit_tests.cases import UnitTest, UnreadableTest, read_test, refuse_misspelt
 from lakelet.testing.unit_tests.settings import (
     Settings,
     chosen_bundle,
@@ -33,12 +33,12 @@ _PIPELINE = frozenset({"ref", "file", "key"})
 def read_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest]]:
     """`all_tests` of a file without mistakes. Raises CONFIG_INVALID with file and line for the first one."""
     for name, test in all_tests(file, top):
-        if isinstance(test, Unreadable):
+        if isinstance(test, UnreadableTest):
             raise test.error
         yield name, test
 
 
-def all_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest | Unreadable]]:
+def all_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest | UnreadableTest]]:
     """The tests of a file with their names, which say the pipeline where the file belongs to several, and the file where it is another one.
 
     A test that cannot be read is given as such: the others count. `top`: the highest folder that may be the project's. Raises
@@ -58,7 +58,7 @@ def all_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest | Unreadabl
             yield (f"{settings.pipeline}::{test.name}" if len(choices) > 1 else test.name), test
 
 
-def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _FILE) -> Iterator[UnitTest | Unreadable]:
+def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _FILE) -> Iterator[UnitTest | UnreadableTest]:
     refuse_misspelt(tree, known, "a file of unit tests")
     tests = tree.get("tests")
     for node in tests.items("tests") if tests else ():
@@ -66,10 +66,10 @@ def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _
             yield read_test(node, file.parent, settings)
         except LakeletError as error:
             name = node.value.get("name") if isinstance(node.value, dict) else None
-            yield Unreadable(name.text if name is not None else f"line {node.where.line}", node.where, error)
+            yield UnreadableTest(name.text if name is not None else f"line {node.where.line}", node.where, error)
 
 
-def _tests_of_pipeline(file: Path, tree: Node) -> Iterator[tuple[str, UnitTest | Unreadable]]:
+def _tests_of_pipeline(file: Path, tree: Node) -> Iterator[tuple[str, UnitTest | UnreadableTest]]:
     """The tests in the file itself, then those beside the pipeline's code, all with what this file says of variables."""
     refuse_misspelt(tree, _PIPELINE_FILE, "a file of pipeline tests")
     defaults = tree.get("defaults")
@@ -92,7 +92,7 @@ def _defined(file: Path, tree: Node) -> list[Settings]:
     return [settings_of(bundle, key, node) for key, node in resources.entries("pipelines").items()]
 
 
-def _tests_beside(settings: Settings) -> Iterator[tuple[str, UnitTest | Unreadable]]:
+def _tests_beside(settings: Settings) -> Iterator[tuple[str, UnitTest | UnreadableTest]]:
     """The tests in the folders of a pipeline's code."""
     beside = sorted({path for folder in settings.folders for suffix in SUFFIXES for path in folder.glob(f"**/*.unit_tests{suffix}")})
     for path in beside:
@@ -101,7 +101,7 @@ def _tests_beside(settings: Settings) -> Iterator[tuple[str, UnitTest | Unreadab
             for test in _tests(read_yaml(path, shown=shown_path(path, Path.cwd())), path, settings):
                 yield f"{name}::{test.name}", test
         except LakeletError as error:
-            yield name, Unreadable(name, error.where or Location(path.name, 1), error)
+            yield name, UnreadableTest(name, error.where or Location(path.name, 1), error)
 
 
 def _chosen(file: Path, tree: Node) -> Settings:

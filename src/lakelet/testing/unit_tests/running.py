@@ -16,11 +16,11 @@ from lakelet.config.update_config import PipelineConfig
 from lakelet.language.decorated import BOUND
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.storage.eventlog.states import UpdateState
-from lakelet.testing.comparing import Row, columns_of, compared
 from lakelet.testing.loading import PipelineFunctions, load_answered, project_root
 from lakelet.testing.project import Pairs, Project
+from lakelet.testing.row_comparison import Row, columns_of, compared
 from lakelet.testing.tables import frame_of
-from lakelet.testing.unit_tests.cases import CaseInput, CaseStep, Expected, Failed, UnitTest, wrong_counts
+from lakelet.testing.unit_tests.cases import CaseInput, CaseStep, ExpectedResult, FailedUnitTest, UnitTest, wrong_counts
 from lakelet.testing.unit_tests.inputs import Frames, GivenTables
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NO_COLUMN = "_placeholder"  # a table without rows and types has one column, as
 def run_test(test: UnitTest, spark: SparkSession, folder: Path) -> None:
     """Run a unit test. `folder`: an empty one of its own, for updates.
 
-    Raises Failed, LakeletError, or what the tested code raises.
+    Raises FailedUnitTest, LakeletError, or what the tested code raises.
     """
     with _spark_conf_set(spark, test.spark_conf):
         frames = _input_frames(spark, test.steps[0].given)
@@ -114,14 +114,14 @@ def _is_plain(flow: Flow) -> bool:
 # ------------------------------------------------------------------------------------------------------------------- one function
 
 
-def _check_frame(frame: Any, expect: Expected | None, name: str) -> None:
+def _check_frame(frame: Any, expect: ExpectedResult | None, name: str) -> None:
     from pyspark.sql import DataFrame
     from pyspark.sql import functions as F
 
     if expect is None or expect.rows is None:
         return
     if not isinstance(frame, DataFrame):
-        raise Failed(expect.where, [f"{name} returned {type(frame).__name__}, not a DataFrame"])
+        raise FailedUnitTest(expect.where, [f"{name} returned {type(frame).__name__}, not a DataFrame"])
     columns = columns_of(expect.rows) or frame.columns
     _check_columns(name, frame.columns, [column.split(".")[0] for column in columns], expect)
     chosen = frame.select(*(F.col(column).alias(column) for column in columns))
@@ -131,7 +131,7 @@ def _check_frame(frame: Any, expect: Expected | None, name: str) -> None:
     table = (chosen.withColumns(changed) if changed else chosen).toArrow()
     differing = compared(table, expect.rows, columns, variants)
     if differing:
-        raise Failed(expect.where, differing.lines(name))
+        raise FailedUnitTest(expect.where, differing.lines(name))
 
 
 def _not_in_arrow(frame: DataFrame) -> list[str]:
@@ -148,13 +148,13 @@ def _not_in_arrow(frame: DataFrame) -> list[str]:
     return names
 
 
-def _check_columns(name: str, there: Sequence[str], wanted: Sequence[str], expect: Expected) -> None:
+def _check_columns(name: str, there: Sequence[str], wanted: Sequence[str], expect: ExpectedResult) -> None:
     known = {column.lower() for column in there}
     unknown = [column for column in wanted if column.lower() not in known]
     if unknown:
         near = nearest_names(unknown[0], there)
         hint = f"; did you mean {' or '.join(near)}?" if near else f". It has {', '.join(there)}."
-        raise Failed(expect.where, [f"{name} has no column {unknown[0]!r}{hint}"])
+        raise FailedUnitTest(expect.where, [f"{name} has no column {unknown[0]!r}{hint}"])
 
 
 # ------------------------------------------------------------------------------------------------------------------------ updates
@@ -171,7 +171,7 @@ def _run_updates(test: UnitTest, dataset: Dataset, project: Project) -> None:
             project.update()
         lines = _wrong_results(project, dataset, step)
         if lines and step.expect is not None:
-            raise Failed(step.expect.where, [*([f"after update {number}:"] if len(test.steps) > 1 else []), *lines])
+            raise FailedUnitTest(step.expect.where, [*([f"after update {number}:"] if len(test.steps) > 1 else []), *lines])
 
 
 def _put_inputs(project: Project, given: CaseInput) -> None:
@@ -192,7 +192,7 @@ def _check_error(project: Project, code: str, where: Location) -> None:
     except LakeletError as error:
         errors = [error]
     if code not in {error.code for error in errors}:
-        raise Failed(where, [f"expected the error {code}, found:", *(f"  {line}" for error in errors for line in error.lines())])
+        raise FailedUnitTest(where, [f"expected the error {code}, found:", *(f"  {line}" for error in errors for line in error.lines())])
 
 
 def _wrong_results(project: Project, dataset: Dataset, step: CaseStep) -> list[str]:
@@ -222,7 +222,7 @@ def _wrong_results(project: Project, dataset: Dataset, step: CaseStep) -> list[s
     return lines
 
 
-def _table_lines(project: Project, name: str, rows: Sequence[Row], expect: Expected) -> list[str]:
+def _table_lines(project: Project, name: str, rows: Sequence[Row], expect: ExpectedResult) -> list[str]:
     table = project.table(name)
     columns = columns_of(rows) or table.column_names
     _check_columns(name, table.column_names, columns, expect)

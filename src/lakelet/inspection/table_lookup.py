@@ -10,14 +10,14 @@ from lakelet.files.paths import AnyPath
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
-from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset, new_table_path
 
 
 def path_of(storage: AnyPath, dataset: StoredDataset) -> AnyPath:
     return Storage(storage).at(dataset.path)
 
 
-def find_dataset(registry: Registry, name: str) -> StoredDataset:
+def find_dataset(registry: StorageRegistry, name: str) -> StoredDataset:
     """The stored dataset that `name` (one to three parts) means in the pipeline's namespace, else the only one whose name ends so.
 
     Raises UNKNOWN_TABLE with the nearest names, or with all those that end so.
@@ -36,13 +36,13 @@ def find_dataset(registry: Registry, name: str) -> StoredDataset:
     return found or elsewhere[0]
 
 
-def _datasets_ending_so(registry: Registry, parts: Sequence[str]) -> list[StoredDataset]:
+def _datasets_ending_so(registry: StorageRegistry, parts: Sequence[str]) -> list[StoredDataset]:
     """The datasets with a table whose names end with these parts."""
     wanted = [part.lower() for part in parts]
     return [d for d in registry.datasets.values() if d.path and [p.lower() for p in split_name(d.name)][-len(wanted) :] == wanted]
 
 
-def find_stored(registry: Registry, name: TableName) -> StoredDataset | None:
+def find_stored(registry: StorageRegistry, name: TableName) -> StoredDataset | None:
     """The dataset of that name, or the Delta sink that writes to one below the storage. Raises UNKNOWN_TABLE for other sinks."""
     found = registry.datasets.get(name.key)
     if found is None:
@@ -54,7 +54,7 @@ def find_stored(registry: Registry, name: TableName) -> StoredDataset | None:
     return found
 
 
-def unknown_table(name: str, registry: Registry) -> LakeletError:
+def unknown_table(name: str, registry: StorageRegistry) -> LakeletError:
     known = [d.name for d in registry.datasets.values()]
     todo = "List all names: lakelet show" if known else "Nothing is stored there yet: lakelet run"
     nearest = nearest_names(name, [*known, EVENT_LOG, *event_views.NAMES])

@@ -41,7 +41,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedFiles:
     """These files were saved, and these datasets are what changed in them; full names."""
 
     files: tuple[str, ...]
@@ -49,7 +49,7 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Valid:
+class ValidDefinitions:
     """The pipeline, or one dataset of it, is valid. `seconds` since the files were found changed."""
 
     dataset: str | None
@@ -58,7 +58,7 @@ class Valid:
 
 
 @dataclass(frozen=True)
-class Previewed:
+class PreviewRows:
     """A preview, and the seconds since the files were found changed."""
 
     preview: Preview
@@ -66,14 +66,14 @@ class Previewed:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LoadProblem:
     """What is wrong with the pipeline as it was saved. `notices`: warnings, each with its place."""
 
     errors: tuple[LakeletError, ...]
     notices: tuple[str, ...] = ()
 
 
-Finding = Saved | Valid | Previewed | Problem
+Finding = SavedFiles | ValidDefinitions | PreviewRows | LoadProblem
 
 
 @dataclass
@@ -141,16 +141,16 @@ class PipelineWatch:
             with self.turn():
                 work()
         except DefinitionErrors as problem:
-            self.report(Problem(tuple(problem.errors), problem.notices))
+            self.report(LoadProblem(tuple(problem.errors), problem.notices))
         except LakeletError as problem:
-            self.report(Problem((problem,)))
+            self.report(LoadProblem((problem,)))
 
     def _validate_all(self, config: PipelineConfig, started: float) -> None:
         with Pipeline(config).loaded() as loaded:
             self._pieces = pieces(_places(loaded), _texts(loaded))
         graph = Pipeline(config).validate()
         self._whole = True
-        self.report(Valid(None, len(graph.nodes), self.clock() - started))
+        self.report(ValidDefinitions(None, len(graph.nodes), self.clock() - started))
 
     def _answer(self, config: PipelineConfig, files: Sequence[str], started: float) -> None:
         """Validate and preview what changed and what was wrong; then everything, if no definition changed or the whole was not valid."""
@@ -158,7 +158,7 @@ class PipelineWatch:
             places = _places(loaded)
             now = pieces(places, _texts(loaded))
             keys = changed(self._pieces, now, places, files)
-            self.report(Saved(tuple(files), tuple(str(loaded.environment.catalog.datasets[key].name) for key in keys)))
+            self.report(SavedFiles(tuple(files), tuple(str(loaded.environment.catalog.datasets[key].name) for key in keys)))
             self._whole = self._whole and bool(keys) and not loaded.loaded.errors
             if not loaded.loaded.errors:  # else all that is wrong is reported together, below
                 self._pieces = now
@@ -174,8 +174,8 @@ class PipelineWatch:
             dataset = loaded.environment.catalog.datasets[key]
             try:
                 analyzed(loaded, dataset)
-                self.report(Valid(str(dataset.name), 1, self.clock() - started))
-                self.report(Previewed(preview_of(loaded, dataset, self.rows), self.clock() - started))
+                self.report(ValidDefinitions(str(dataset.name), 1, self.clock() - started))
+                self.report(PreviewRows(preview_of(loaded, dataset, self.rows), self.clock() - started))
             except LakeletError as problem:
                 several = problem.errors if isinstance(problem, DefinitionErrors) else [problem]
                 errors |= {"\n".join(error.lines()): error for error in several}

@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.user_code import is_library
-from lakelet.testing.unit_tests import Failed, UnitTest, Unreadable, all_tests
+from lakelet.testing.unit_tests import FailedUnitTest, UnitTest, UnreadableTest, all_tests
 
 __tracebackhide__ = True
 
@@ -25,19 +25,19 @@ class UnitTestFile(pytest.File):
             for name, test in all_tests(self.path, self.config.rootpath):
                 yield UnitTestItem.from_parent(self, name=name, test=test)
         except LakeletError as error:
-            unreadable = Unreadable(self.path.name, error.where or Location(self.path.name, 1), error)
+            unreadable = UnreadableTest(self.path.name, error.where or Location(self.path.name, 1), error)
             yield UnitTestItem.from_parent(self, name=unreadable.name, test=unreadable)
 
 
 class UnitTestItem(pytest.Item):
     """One unit test; runs on the session of the process, in a folder of its own."""
 
-    def __init__(self, *, test: UnitTest | Unreadable, **kwargs: Any) -> None:
+    def __init__(self, *, test: UnitTest | UnreadableTest, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.test = test
 
     def runtest(self) -> None:
-        if isinstance(self.test, Unreadable):
+        if isinstance(self.test, UnreadableTest):
             raise self.test.error
         from lakelet.testing.sessions import shared_session
 
@@ -49,7 +49,7 @@ class UnitTestItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Say how the result differs, or what the tested code raised and where in it."""
-        if isinstance(excinfo.value, Failed | LakeletError):
+        if isinstance(excinfo.value, FailedUnitTest | LakeletError):
             return str(excinfo.value)
         own = excinfo.traceback.filter(lambda frame: not is_library(str(frame.path)))
         if not len(own):
