@@ -29,11 +29,11 @@ from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName
 from lakelet.base.user_code import call_user_code
-from lakelet.cdc import computed, identity
+from lakelet.cdc import generated_columns, identity
 from lakelet.cdc.changes import END, START, layout
 from lakelet.cdc.checks import check as check_changes
+from lakelet.cdc.snapshot_versions import copy_of, sequence_of
 from lakelet.cdc.state import keeps_events
-from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.config.properties import TOMBSTONES, look_up
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.language.registry import Notice, reading
@@ -240,7 +240,7 @@ class FlowQuery:
             found.notice(self.flow, Notice(text, dataset.where))
         shape = layout(changes, frame)
         if dataset.computed:
-            computed.check(dataset, shape, self.inputs.spark.range(0))
+            generated_columns.check(dataset, shape, self.inputs.spark.range(0))
         made_with = self.inputs.made_with(dataset.name.key) if dataset.name.key in self.inputs.stored else None
         identity.check(changes, shape, made_with)
         return shape.visible

@@ -23,8 +23,8 @@ from lakelet.base.failpoints import reached
 from lakelet.cdc import foreign_rows, latest
 from lakelet.cdc.change_table import Retention
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
-from lakelet.cdc.computed import completed
 from lakelet.cdc.counts import complete, kept_by
+from lakelet.cdc.generated_columns import completed
 from lakelet.cdc.mirror import MIRRORED, PART, ROWS, MirrorPosition, commit_text, position, seen_from_above, without_hidden
 from lakelet.cdc.state import PROPERTY, ChangeState
 from lakelet.files.delta_log import TableLog
@@ -33,7 +33,7 @@ from lakelet.jvm import delta
 from lakelet.language.sql.values import ColumnDefinition
 from lakelet.storage.delta import schemas, table_spec
 from lakelet.storage.delta.locks import lock_of
-from lakelet.storage.delta.table_spec import Declared
+from lakelet.storage.delta.table_spec import Declaration
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 
@@ -183,7 +183,11 @@ def _check_files(public: FileTransaction, internal: FileTransaction) -> None:
 def _carry_properties(public: FileTransaction, internal: FileTransaction, found: _ForeignChanges) -> bool:
     """Give the internal table the properties and the comment that were set on the target, so that they stay; those declared win with the
     next changes. What the target has from an earlier definition was not set by hand."""
-    own, theirs, before = internal.properties, public.metadata().get("description"), Declared.recorded(public.properties) or Declared()
+    own, theirs, before = (
+        internal.properties,
+        public.metadata().get("description"),
+        Declaration.recorded(public.properties) or Declaration(),
+    )
     by_hand = {k: v for k, v in public.properties.items() if own.get(k) != v and before.properties.get(k) != v}
     new = {k: v for k, v in by_hand.items() if not k.lower().startswith((*_REFUSED, *_OURS))}
     stored = internal.spec()
@@ -294,7 +298,7 @@ def _description(public: FileTransaction, internal: FileTransaction) -> list[Any
     """Return the metadata action that makes the target match the internal table; None if it matches."""
     theirs, ours = public.metadata(), internal.metadata()
     without_hidden(ours, HIDDEN)
-    before, now = Declared.recorded(theirs["configuration"]), Declared.recorded(ours["configuration"]) or Declared()
+    before, now = Declaration.recorded(theirs["configuration"]), Declaration.recorded(ours["configuration"]) or Declaration()
     properties = table_spec.properties(theirs["configuration"], ours["configuration"], now)
     comment = table_spec.comment(theirs.get("description"), before, now, ours.get("description"))
     same = properties == theirs["configuration"] and comment == theirs.get("description")

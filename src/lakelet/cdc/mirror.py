@@ -22,7 +22,7 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.durable import create_atomically, writing
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta.table_spec import Declared, required
+from lakelet.storage.delta.table_spec import Declaration, required
 from lakelet.storage.root import INTERNAL
 
 PART, ROWS, STATE = "__lakelet_part", "rows", "state"
@@ -160,7 +160,7 @@ def without_hidden(body: dict[str, Any], hidden: Collection[str]) -> None:
     """Change the metadata of the internal table to that of the target."""
     schema = json.loads(body["schemaString"])
     schema["fields"] = [field for field in schema["fields"] if field["name"] not in hidden]
-    known = Declared.recorded(body.get("configuration"))
+    known = Declaration.recorded(body.get("configuration"))
     if known is not None and known.not_null:  # tombstones have keys only, so the internal columns may be NULL
         schema = json.loads(required(T.StructType.fromJson(schema), None, known, whole=True).json())
     body["schemaString"] = json.dumps(schema)

@@ -15,12 +15,12 @@ from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
-from lakelet.cdc import changes, foreign_commits, guarding, hint, history, identity, latest
+from lakelet.cdc import changes, foreign_commits, history, identity, latest, target_declarations, where_condition
 from lakelet.cdc import state as states
 from lakelet.cdc.change_table import ChangeTable, Retention
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
-from lakelet.cdc.computed import completed, given
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
+from lakelet.cdc.generated_columns import completed, given
 from lakelet.cdc.identity import MADE_WITH
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
@@ -98,7 +98,7 @@ def internal_spec(shape: Layout, wanted: TableSpec, state: ChangeState) -> Table
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = schemas.storable(visible).fields  # tombstones have keys only; NOT NULL is the target's (TP-20)
     # Its commits hold what was applied and counted, so they are kept; the target's log is cleaned up as usual.
-    kept = {MADE_WITH: json.dumps(shape.made_with), states.PROPERTY: state.to_json(), **guarding.KEPT}
+    kept = {MADE_WITH: json.dumps(shape.made_with), states.PROPERTY: state.to_json(), **target_declarations.KEPT}
     columns, properties = T.StructType([*loose, *hidden]), {**(wanted.properties or {}), **kept}
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
@@ -190,7 +190,7 @@ def _applied(
                 streamed=table.streamed,
                 computed=table.computed,
             )
-            promised = hint.of_keys(spec, batch, plan.shape, "t")
+            promised = where_condition.of_keys(spec, batch, plan.shape, "t")
             return metrics.with_changes(_write(batch.sparkSession, table.internal, now, plan, promised))
         if metrics.worth_a_commit:
             transaction.commit([], user_metadata=metrics.user_metadata(), txn=txn)
@@ -247,7 +247,7 @@ def _write(session: SparkSession, inner: AnyPath, now: _Batch, plan: _Plan, prom
         with one_task(session, transaction.size) if now.seen.events <= _FEW else nullcontext():
             return _rewrite(transaction, now, made)
     if not transaction.described(made, replace=False):
-        guarding.check_stored(transaction, made)
+        target_declarations.check_stored(transaction, made)
         transaction.describe(made, replace=False)
         transaction.commit([], user_metadata={})
     return _merge(session, inner, now, made, promised)
@@ -311,7 +311,7 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
         rows = latest.first_rows(now.folded, now.shape, highest, now.retention)
     removed = transaction.removals() if truncate else []
     transaction.describe(made, replace=truncate)
-    files = transaction.write(guarding.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow))
+    files = transaction.write(target_declarations.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow))
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
     done = RowChanges(visible, 0, visible, size_of(files))
@@ -333,7 +333,7 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChang
     else:
         rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, observed, marks=marks)
     transaction.describe(made, replace=False)
-    guarded = guarding.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow)
+    guarded = target_declarations.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow)
     removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
     found = metrics_of(now.events.sparkSession, observed) or {}
@@ -358,9 +358,9 @@ def _merge(session: SparkSession, inner: AnyPath, now: _Batch, made: TableSpec, 
         found = history.actions(state, now.events, stored, shape, truncate, marks=marks, everything=everything)
     else:
         found = latest.actions(now.folded, stored, shape, truncate, now.retention, buries=buries, marks=marks)
-        found = latest.changing(found, stored, shape) if now.streamed or guarding.is_needed(made) else found
+        found = latest.changing(found, stored, shape) if now.streamed or target_declarations.is_needed(made) else found
     source = completed(schemas.conformed(found, stored.schema, ACTION), now.computed)
-    source = guarding.guarded(source, made, now.flow).localCheckpoint()
+    source = target_declarations.guarded(source, made, now.flow).localCheckpoint()
     together = _together(shape, now.seen, both=buries or state.events, ranged=not everything)
     if promised is not None and not everything:
         together = together & promised

@@ -16,7 +16,7 @@ from lakelet.cli.lines import Line, write_lines, write_note
 from lakelet.cli.storage import storage_root
 
 if TYPE_CHECKING:
-    from lakelet.maintenance.results import Amount, Maintained
+    from lakelet.maintenance.results import Amount, MaintenanceResult
 
 _UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 
@@ -53,7 +53,7 @@ def maintain(
         raise typer.Exit(int(ExitCode.FAILED))
 
 
-def _print_maintained(found: list[Maintained], dry_run: bool) -> None:
+def _print_maintained(found: list[MaintenanceResult], dry_run: bool) -> None:
     rows = [
         (printable(t.name), _file_change(t.before, t.after, dry_run), _removed_text(t.removed), printable("; ".join(_result_words(t))))
         for t in found
@@ -67,7 +67,7 @@ def _print_maintained(found: list[Maintained], dry_run: bool) -> None:
     write_lines([Line(summary + ("; nothing was written" if dry_run else ""), "good")], sys.stderr)
 
 
-def _result_words(table: Maintained) -> list[str]:
+def _result_words(table: MaintenanceResult) -> list[str]:
     """What was done and why, or why nothing was."""
     if table.error is not None:
         return [f"failed: {table.error.code}"]

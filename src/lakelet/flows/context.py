@@ -34,7 +34,7 @@ from lakelet.spark.names.second_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.quarantine import check_columns
-from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, Declared, IdentityColumn, TableSpec
+from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, Declaration, IdentityColumn, TableSpec
 from lakelet.storage.delta.tables import known_content
 from lakelet.storage.root import StoredDataset
 
@@ -180,7 +180,7 @@ class FlowTask:
             cluster_by=self._clustered_by(),
             properties=properties,
             comment=self.dataset.comment,
-            declared=Declared.of(declared_ones, self.dataset.comment, declared, self._clustered_by()),
+            declared=Declaration.of(declared_ones, self.dataset.comment, declared, self._clustered_by()),
             identities=tuple(IdentityColumn(c.name, c.identity.start, c.identity.step, c.generated) for c in self.dataset.identities),
         )
 

@@ -32,9 +32,9 @@ from lakelet.plan.kinds import APPEND, CHANGE, CHANGE_STREAM_ONCE, COMPLETE, REP
 from lakelet.spark.expectations.measure import counts, judged
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
-from lakelet.storage.delta.divided import LEAVING
 from lakelet.storage.delta.quarantine import Quarantine
 from lakelet.storage.delta.replaced_rows import replace_rows
+from lakelet.storage.delta.split_write import LEAVING
 from lakelet.storage.delta.transaction import Txn
 
 
@@ -92,7 +92,7 @@ class MicroBatches:
         found = counts(self.rules, observation.get)
         metrics = batch_metrics(task, found, self.reader.watches, observed.get, batch_id=number, event_id=id)
         late = total_of(query, "numRowsDroppedByWatermark") if task.flow.stream.watermark else 0
-        return replace(metrics, late=late, sources=seen_of_sources(self.reader, observed)).weighed()
+        return replace(metrics, late=late, sources=seen_of_sources(self.reader, observed)).with_anything()
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _apply(batches: MicroBatches, batch: _Batch) -> BatchMetrics | None:
     return applied if applied is not None and ((applied.changed and applied.changed.rewritten) or applied.anything) else None
 
 
-def _reported(task: FlowTask, written: tables.Written | None, schema: StructType) -> BatchMetrics | None:
+def _reported(task: FlowTask, written: tables.WriteResult | None, schema: StructType) -> BatchMetrics | None:
     """What is reported of a commit: nothing of a batch that the table had, or that changed and counted nothing."""
     if written is None:
         return None

@@ -99,7 +99,7 @@ class _Part:
     def within(self, stored: DataFrame) -> DataFrame:
         return stored.alias(_ROW).where(self.condition)
 
-    def looked(self, stored: DataFrame) -> _Part:
+    def with_stored_rows(self, stored: DataFrame) -> _Part:
         return self
 
     def leaving(self, stored: DataFrame) -> DataFrame:
@@ -143,7 +143,7 @@ class ArrivedKeys:
     def within(self, stored: DataFrame) -> DataFrame:
         return stored.where(self.ranges)
 
-    def looked(self, stored: DataFrame) -> ArrivedKeys:
+    def with_stored_rows(self, stored: DataFrame) -> ArrivedKeys:
         sequences = stored.withColumn(_SEQUENCE, _sequence(self.replaces))
         known = sequences.join(self.newest, self._same_key()).groupBy(*self._keys()).agg(F.max(_SEQUENCE).alias(_STORED))
         theirs = known.toDF(*(f"{name}_known" for name in self._keys()), _STORED)

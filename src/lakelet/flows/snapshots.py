@@ -22,8 +22,8 @@ from lakelet.base.user_code import call_user_code
 from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
-from lakelet.cdc.computed import given
-from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
+from lakelet.cdc.generated_columns import given
+from lakelet.cdc.snapshot_versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.files.delta_log import TableLog
 from lakelet.flows import once
 from lakelet.flows.checkpoints import has_run, read_marker, write_marker

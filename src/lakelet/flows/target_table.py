@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.results import AnalyzedDataset, UnanalyzedDataset
 from lakelet.base.errors import LakeletError
-from lakelet.cdc import guarding, writing
+from lakelet.cdc import target_declarations, writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout
 from lakelet.files.delta_log import TableLog
@@ -143,7 +143,7 @@ def refresh_description(task: FlowTask) -> None:
     if task.dataset.sink is not None or known is None or known.described == wanted:
         return
     spec, path = column_mapping.without_automatic(task.dataset, task.table_spec(task.analyzed.schema)), task.path()
-    change = guarding.redescribe if task.flow.kind.changes else tables.redescribe
+    change = target_declarations.redescribe if task.flow.kind.changes else tables.redescribe
     try:
         described = change(environment.spark, path, spec)
     except (LakeletError, schemas.Incompatible, PySparkException, Py4JJavaError) as problem:

@@ -108,7 +108,7 @@ def run_view(task: FlowTask) -> Totals:
     return totals
 
 
-def _written(task: FlowTask, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure) -> tables.Written:
+def _written(task: FlowTask, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure) -> tables.WriteResult:
     """Replace the whole content of the view."""
     spark, quarantine, streamed = frame.sparkSession, quarantine_of(task), task.is_streamed()
     rows = judged(frame, task.dataset.expectations, observation, hold=quarantine is not None and quarantine.active)
@@ -120,7 +120,7 @@ def _written(task: FlowTask, frame: DataFrame, observation: Observation, spec: T
 
 def _written_in_part(
     task: FlowTask, state: ViewState, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure
-) -> tables.Written | None:
+) -> tables.WriteResult | None:
     """Replace the partitions that can have changed; return None where the whole view must be computed."""
     affected = affected_partitions(task, state)
     if affected is None:

@@ -16,7 +16,7 @@ from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3, scheme_of
 from lakelet.maintenance.layout import LEAST_SECONDS
-from lakelet.maintenance.results import Maintained
+from lakelet.maintenance.results import MaintenanceResult
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.reading import log_failure
 from lakelet.storage.eventlog.states import EventType, Level, OperationState
@@ -41,7 +41,7 @@ def maintain(
     spark: SparkSession | None = None,
     note: Note = lambda text: None,
     least: float = LEAST_SECONDS,
-) -> list[Maintained]:
+) -> list[MaintenanceResult]:
     """Maintain the stored tables, or those that `names` (names or globs) mean; return what was done to each, by name.
 
     Args:
@@ -89,10 +89,10 @@ def chosen(registry: StorageRegistry, names: Sequence[str]) -> list[StoredDatase
 
 def _maintained(
     store: Storage, names: Sequence[str], dry_run: bool, spark: SparkSession | None, note: Note, least: float
-) -> list[Maintained]:
+) -> list[MaintenanceResult]:
     from lakelet.maintenance.engine import Engine
+    from lakelet.maintenance.needed_files import stream_positions
     from lakelet.maintenance.table import TableMaintenance
-    from lakelet.maintenance.waiting import stream_positions
 
     def start() -> SparkSession:
         if spark is not None:
@@ -112,14 +112,14 @@ def _maintained(
     return found
 
 
-def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> Maintained:
+def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> MaintenanceResult:
     from pyspark.errors.exceptions.base import PySparkException
 
     from lakelet.jvm.errors import Py4JError
     from lakelet.spark.errors.diagnosis import first_line
 
     path = store.at(stored.path) if stored.path else None
-    table = Maintained(stored.name, stored.kind, path.as_uri() if path is not None else "")
+    table = MaintenanceResult(stored.name, stored.kind, path.as_uri() if path is not None else "")
     if path is None or scheme_of(stored.path) is not None or stored.path.startswith("/"):
         return replace(table, why="it lies outside of the storage, where others may write to it")
     try:
@@ -136,7 +136,7 @@ def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> Mai
 # --- events of maintenance (MT-13, EL-24) -------------------------------------------------------------------------------------------------
 
 
-def append_events(store: Storage, tables: Sequence[Maintained], maintenance_id: str) -> LakeletError | None:
+def append_events(store: Storage, tables: Sequence[MaintenanceResult], maintenance_id: str) -> LakeletError | None:
     """Append an event for each table that was changed or failed; return why that was not possible, which undoes nothing."""
     registry = store.registry()
     changed = [table for table in tables if table.error is not None or not table.left_alone]
@@ -151,7 +151,7 @@ def append_events(store: Storage, tables: Sequence[Maintained], maintenance_id: 
     return None
 
 
-def _event(table: Maintained, registry: StorageRegistry, maintenance_id: str, number: int) -> Event:
+def _event(table: MaintenanceResult, registry: StorageRegistry, maintenance_id: str, number: int) -> Event:
     stored = registry.datasets.get(table.name.lower())
     owner = (stored.owner if stored else None) or registry.pipeline_id
     pipeline = registry.pipelines.get(owner)

@@ -19,7 +19,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Maintained:
+class MaintenanceResult:
     """One table after maintenance, or as it would be.
 
     Attributes:

@@ -19,9 +19,9 @@ from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
 from lakelet.maintenance.layout import DataFile, MaintenanceSettings, OptimizeJob, OptimizeKind, job_for
-from lakelet.maintenance.results import Amount, Maintained
-from lakelet.maintenance.waiting import StreamPosition, needed_by_streams, removed_since
-from lakelet.storage.delta.table_spec import Declared
+from lakelet.maintenance.needed_files import StreamPosition, needed_by_streams, removed_since
+from lakelet.maintenance.results import Amount, MaintenanceResult
+from lakelet.storage.delta.table_spec import Declaration
 from lakelet.storage.root import INTERNAL
 
 _FOREIGN = "others committed to it since the last update; the next update takes that over first"
@@ -52,7 +52,7 @@ class TableMaintenance:
     def __init__(self, engine: Engine, positions: Sequence[StreamPosition], *, dry_run: bool, least: float) -> None:
         self._engine, self._positions, self._dry_run, self._least = engine, positions, dry_run, least
 
-    def maintained(self, table: Maintained, path: AnyPath) -> Maintained:
+    def maintained(self, table: MaintenanceResult, path: AnyPath) -> MaintenanceResult:
         """Maintain the table at `path`; a change table by its internal one, whose log the table's own follows."""
         inner = path / INTERNAL
         is_change_table = TableLog(inner).version() >= 0
@@ -107,7 +107,7 @@ class TableMaintenance:
     def _job(self, newest: TableFiles, settings: MaintenanceSettings, log: TableLog) -> tuple[OptimizeJob | str, tuple[str, ...]]:
         if not settings.optimized:
             return "pipelines.autoOptimize.managed is false: OPTIMIZE is left out", ()
-        known = Declared.recorded(newest.properties)
+        known = Declaration.recorded(newest.properties)
         clustered = tuple(known.cluster_by) if known is not None and log.path.name != INTERNAL else ()
         notes = []
         how, columns = OptimizeKind.COMPACT, tuple[str, ...]()
@@ -146,7 +146,9 @@ class TableMaintenance:
 
     # --------------------------------------------------------------------------------------------------------- VACUUM
 
-    def _vacuumed(self, table: Maintained, root: AnyPath, target: AnyPath, settings: MaintenanceSettings, id: str) -> Maintained:
+    def _vacuumed(
+        self, table: MaintenanceResult, root: AnyPath, target: AnyPath, settings: MaintenanceSettings, id: str
+    ) -> MaintenanceResult:
         """Delete the files below `root` that no version of the retention time has, that nobody waits for, and that nobody wrote lately."""
         limit = time.time() - settings.retention
         if not _may_hold_old_files(root, {file.path for file in self._newest_files(root).files}, limit):

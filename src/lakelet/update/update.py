@@ -19,7 +19,7 @@ from lakelet.flows.handlers import around_hook
 from lakelet.flows.replays import Replayed, check_replay, replay
 from lakelet.jvm.hadoop import forget_servers
 from lakelet.language.model import Kind
-from lakelet.storage.delta.later_upkeep import LATER
+from lakelet.storage.delta.deferred_upkeep import DEFERRED
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
 from lakelet.update.executor import Rounds, execute, flow_threads, pace
@@ -126,7 +126,7 @@ class Update:
 
         def run(flows: Sequence[str]) -> None:
             if rounds is not None and not runner.has_work([chosen[key] for key in flows]):
-                LATER.do_one(self._opened.environment.spark)
+                DEFERRED.do_one(self._opened.environment.spark)
                 return
             execute(
                 flows,
@@ -148,7 +148,7 @@ class Update:
                 run(list(chosen))
         else:
             forget_servers(self._opened.environment.spark.sparkContext)
-            with self._kept_queries(), LATER.on(), pool:
+            with self._kept_queries(), DEFERRED.on(), pool:
                 rounds.go_on(run_and_check, ended=lambda: bool(errors or self._events.failure))
         return UpdateState.FAILED if errors else UpdateState.COMPLETED
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lakelet.cdc import hint
+from lakelet.cdc import where_condition
 from lakelet.language.model import ChangeSpec
 
 PEOPLE = """
@@ -92,7 +92,7 @@ def test_conditions_on_keys_mean_the_columns_of_the_target_by_their_names(spark,
     rows = [(1, ("x", 1), "eu"), (2, ("y", 2), "jp"), (3, ("z", 3), "us")]
     target = spark.createDataFrame(rows, "row INT, key STRUCT<b: STRING, a: BIGINT>, `odd.name` STRING")
     spec = ChangeSpec(source="events", keys=(("key",), ("odd.name",)), where=where)
-    condition = hint.of_keys(spec, source, SimpleNamespace(keys=["key", "odd.name"], columns=target.schema), "t")
+    condition = where_condition.of_keys(spec, source, SimpleNamespace(keys=["key", "odd.name"], columns=target.schema), "t")
     assert (condition is None) == (found is None)
     if condition is not None:
         assert [row[0] for row in target.alias("t").where(condition).select("row").orderBy("row").collect()] == found

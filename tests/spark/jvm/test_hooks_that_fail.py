@@ -12,7 +12,7 @@ import pytest
 
 from lakelet.jvm import delta, frames, hadoop, java_sources, later_checkpoint, local_files, sessions, streams
 from lakelet.jvm.errors import Py4JError
-from lakelet.storage.delta.later_upkeep import LATER
+from lakelet.storage.delta.deferred_upkeep import DEFERRED
 from lakelet.storage.delta.transaction import Transaction
 
 
@@ -64,7 +64,7 @@ def test_commits_of_a_continuous_update_are_those_of_delta(
         monkeypatch.setattr(later_checkpoint, "compiled", gone)
         later_checkpoint._function.cache_clear()
     try:
-        with LATER.on():
+        with DEFERRED.on():
             transaction = Transaction(spark, path)
             transaction.commit(transaction.write(spark.range(3)), user_metadata={})
     finally:

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelet.jvm import later_checkpoint
-from lakelet.storage.delta.later_upkeep import EVERY, FILES, LATER
+from lakelet.storage.delta.deferred_upkeep import DEFERRED, EVERY, FILES
 from lakelet.storage.delta.transaction import Transaction
 
 
@@ -29,17 +29,17 @@ def checkpoints(path):
 def test_a_pause_compacts_the_table_and_writes_its_checkpoint(spark, tmp_path):
     path = tmp_path / "numbers"
     spark.range(0).write.format("delta").option("delta.autoOptimize.autoCompact", "true").save(str(path))
-    with LATER.on():
+    with DEFERRED.on():
         for number in range(FILES):
             commit(spark, path, number)
-            assert (checkpoints(path), LATER._owed[str(path)].commits) == ([], number + 1)
+            assert (checkpoints(path), DEFERRED._owed[str(path)].commits) == ([], number + 1)
         assert files(path) == FILES
-        LATER.do_one(spark)
+        DEFERRED.do_one(spark)
         assert files(path) == 1
-        LATER.do_one(spark)
+        DEFERRED.do_one(spark)
         assert len(checkpoints(path)) == 1
         version = DeltaTable(str(path)).version()
-        LATER.do_one(spark)
+        DEFERRED.do_one(spark)
         assert (len(checkpoints(path)), DeltaTable(str(path)).version()) == (1, version)
     assert sorted(row.id for row in spark.read.format("delta").load(str(path)).collect()) == list(range(FILES))
     assert EVERY < FILES
@@ -49,10 +49,10 @@ def test_a_pause_compacts_the_table_and_writes_its_checkpoint(spark, tmp_path):
 def test_a_table_that_does_not_ask_for_it_is_never_compacted(spark, tmp_path):
     path = tmp_path / "numbers"
     spark.range(0).write.format("delta").save(str(path))
-    with LATER.on():
+    with DEFERRED.on():
         for number in range(FILES):
             commit(spark, path, number)
-            LATER.do_one(spark)
+            DEFERRED.do_one(spark)
     assert files(path) == FILES
     assert len(checkpoints(path)) == FILES // EVERY
 
@@ -61,19 +61,19 @@ def test_a_table_that_does_not_ask_for_it_is_never_compacted(spark, tmp_path):
 def test_replaced_files_do_not_count(spark, tmp_path):
     path = tmp_path / "numbers"
     spark.range(3).write.format("delta").option("delta.autoOptimize.autoCompact", "true").save(str(path))
-    with LATER.on():
+    with DEFERRED.on():
         for number in range(FILES // 4 + 1):  # each commit names four files: two that come, two that go
             transaction = Transaction(spark, path)
             written = transaction.write(spark.range(number).repartition(2))
             transaction.commit([*written, *transaction.removals()], user_metadata={}, replace=True)
-        assert LATER._owed[str(path)].files < 4
+        assert DEFERRED._owed[str(path)].files < 4
 
 
 def test_a_commit_without_its_checkpoint_runs_no_job(spark, tmp_path):
     path = tmp_path / "numbers"
     spark.range(0).write.format("delta").save(str(path))
     tracker = spark.sparkContext.statusTracker()
-    with LATER.on():
+    with DEFERRED.on():
         for number in range(EVERY + 1):
             transaction = Transaction(spark, path)
             written = transaction.write(spark.range(number, number + 1).coalesce(1))
@@ -91,5 +91,5 @@ def test_the_class_of_transactions_is_there_once_however_often_and_from_how_many
         later_checkpoint._function.cache_clear()
         return str(Transaction(spark, tmp_path / "numbers")._txn.getClass().getName())
 
-    with LATER.on(), ThreadPoolExecutor(4) as threads:
+    with DEFERRED.on(), ThreadPoolExecutor(4) as threads:
         assert set(threads.map(begun, range(16))) == {"lakelet.LaterCheckpoint"}

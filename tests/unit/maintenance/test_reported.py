@@ -11,14 +11,14 @@ from lakelet.base.errors import LakeletError
 from lakelet.config.pipeline_identity import Identity
 from lakelet.language.model import Kind
 from lakelet.maintenance.maintain import append_events
-from lakelet.maintenance.results import Amount, Maintained
+from lakelet.maintenance.results import Amount, MaintenanceResult
 from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
-FAILED = Maintained(
+FAILED = MaintenanceResult(
     "main.shop.orders", Kind.STREAMING_TABLE, "file:///x", error=LakeletError("MAINTENANCE_FAILED", "its maintenance failed", why="no disk")
 )
-EMPTIED = Maintained("main.shop.old", Kind.STREAMING_TABLE, "file:///y", Amount(1, 9), Amount(1, 9), removed=Amount(3, 70))
-LEFT = Maintained("main.shop.new", Kind.STREAMING_TABLE, "file:///z", Amount(1, 9), Amount(1, 9), why="there is one file")
+EMPTIED = MaintenanceResult("main.shop.old", Kind.STREAMING_TABLE, "file:///y", Amount(1, 9), Amount(1, 9), removed=Amount(3, 70))
+LEFT = MaintenanceResult("main.shop.new", Kind.STREAMING_TABLE, "file:///z", Amount(1, 9), Amount(1, 9), why="there is one file")
 
 
 def storage_of_two_pipelines(folder: Path) -> Storage:

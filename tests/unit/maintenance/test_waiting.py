@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lakelet.maintenance.waiting import StreamPosition, stream_positions
+from lakelet.maintenance.needed_files import StreamPosition, stream_positions
 
 
 def checkpoint(checkpoints: Path, generation: str = "1") -> Path:

@@ -80,7 +80,7 @@ METRICS = BatchMetrics("e", "u", "main.shop.t", "f", 3, rows=0)
     ids=str,
 )
 def test_a_micro_batch_is_committed_when_anything_in_it_counts(found: dict[str, Any], worth: bool) -> None:
-    assert dataclasses.replace(METRICS, **found).weighed().worth_a_commit is worth
+    assert dataclasses.replace(METRICS, **found).with_anything().worth_a_commit is worth
 
 
 def test_a_batch_that_is_not_weighed_is_committed_in_any_case_and_says_nothing_about_it() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakelet.storage.delta.later_upkeep import MOST, LaterUpkeep
+from lakelet.storage.delta.deferred_upkeep import MOST, DeferredUpkeep
 
 A, B = Path("/tables/a"), Path("/tables/b")
 
 
 def test_commits_have_their_checkpoints_unless_an_update_with_pauses_says_otherwise() -> None:
-    later = LaterUpkeep()
+    later = DeferredUpkeep()
     assert not later.leaves_out_checkpoint(A)
     with later.on():
         assert later.leaves_out_checkpoint(A)
@@ -18,7 +18,7 @@ def test_commits_have_their_checkpoints_unless_an_update_with_pauses_says_otherw
 
 
 def test_a_table_that_never_rests_gets_its_checkpoints_within_commits() -> None:
-    later = LaterUpkeep()
+    later = DeferredUpkeep()
     with later.on():
         assert [later.leaves_out_checkpoint(A) for _ in range(MOST)] == [True] * (MOST - 1) + [False]
         assert later.leaves_out_checkpoint(B)
@@ -28,7 +28,7 @@ def test_a_table_that_never_rests_gets_its_checkpoints_within_commits() -> None:
 
 
 def test_a_table_that_never_rests_is_compacted_within_a_commit() -> None:
-    later = LaterUpkeep()
+    later = DeferredUpkeep()
     assert not later.leaves_out_compaction(A, 1)
     with later.on():
         assert later.leaves_out_compaction(A, MOST - 1)

@@ -18,7 +18,7 @@ from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Action, Expectation
 from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
-from lakelet.storage.delta.divided import LEAVING, LEAVING_TYPE
+from lakelet.storage.delta.split_write import LEAVING, LEAVING_TYPE
 from lakelet.storage.rule_counts import RuleCount
 
 SOURCE_FILE = f"{RESULT}file"

@@ -140,7 +140,7 @@ class BatchMetrics:
         """Whether the batch is committed also without a row."""
         return self.anything is not False
 
-    def weighed(self) -> BatchMetrics:
+    def with_anything(self) -> BatchMetrics:
         """With `anything`: rows, also those dropped, late or only judged, and records that did not fit."""
         judged = any(rule.rows for rule in self.expectations)
         unfit = any(source.is_worth_telling for source in self.sources)

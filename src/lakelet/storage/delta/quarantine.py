@@ -23,9 +23,9 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import LEAVING, LeavingRows, Marks
-from lakelet.storage.delta.held_again import RepeatedRows, any_of
 from lakelet.storage.delta.locks import lock_of
+from lakelet.storage.delta.repeated_rows import RepeatedRows, any_of
+from lakelet.storage.delta.split_write import LEAVING, LeavingRows, Marks
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
 

@@ -17,11 +17,11 @@ from pyspark.sql import types as T
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import look_up
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta import column_mapping, required, schemas
+from lakelet.storage.delta import column_mapping, not_null, schemas
 from lakelet.storage.delta.batch_metrics import RowChanges, size_of
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
-from lakelet.storage.delta.tables import Measure, Written, made_before, merged, numbering_of
+from lakelet.storage.delta.tables import Measure, WriteResult, made_before, merged, numbering_of
 from lakelet.storage.delta.transaction import Transaction, Txn
 
 GOES = "__lakelet_goes"
@@ -37,7 +37,7 @@ class Exchange(Protocol):
     def within(self, stored: DataFrame) -> DataFrame:
         """The stored rows under a condition that is true for every one that the exchange must see."""
 
-    def looked(self, stored: DataFrame) -> Exchange:
+    def with_stored_rows(self, stored: DataFrame) -> Exchange:
         """The exchange once it knows the stored rows; `stored`: those of the files that have some `within`. Not called without such."""
 
     def leaving(self, stored: DataFrame) -> DataFrame:
@@ -56,7 +56,7 @@ def replace_rows(
     measure: Measure,
     txn: Txn | None = None,
     replayed: bool = False,
-) -> Written | None:
+) -> WriteResult | None:
     """Exchange rows of a table in one commit; None if `txn` had been committed before (only checked when `replayed`).
 
     The table is made, or gets its new columns, in the same commit; a reader sees it before or after. Rows from before a reset all go.
@@ -73,7 +73,7 @@ def replace_rows(
         transaction = column_mapping.prepared(transaction, spec)
         wanted = spec if outdated else merged(transaction, spec)
         if exists and not outdated:
-            required.check_stored(transaction, wanted.schema)
+            not_null.check_stored(transaction, wanted.schema)
         found = _Stored.within(transaction, exchange, wanted.schema) if exists and not outdated else None
         touched = found.touched() if found is not None else []
         described = exists and transaction.described(wanted, replace=outdated)
@@ -91,12 +91,12 @@ def replace_rows(
         done = RowChanges(written, gone, _rows_in(again) + written, size_of([*again, *data]))
         metrics = measure().with_changes(done)
         if described and not (metrics.worth_a_commit or removed or came):
-            return Written(None, metrics, mapped=False)
+            return WriteResult(None, metrics, mapped=False)
         user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, data)}
         actions = [*removed, *kept, *came]
         version = transaction.commit(actions, user_metadata=user_metadata, txn=txn, replace=outdated, whole=outdated)
         reached("batch.committed")
-        return Written(version, metrics, mapped)
+        return WriteResult(version, metrics, mapped)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Stored:
         if not files:
             return None
         found = cls(transaction, exchange, schema, files)
-        return replace(found, exchange=exchange.looked(found.rows(files)))
+        return replace(found, exchange=exchange.with_stored_rows(found.rows(files)))
 
     def rows(self, files: Sequence[Any], *more: str) -> DataFrame:
         rows = self.transaction.rows_of(files)
@@ -159,7 +159,7 @@ def _is_data(file: Any) -> bool:
 
 def overwrite_partitions(
     spark: SparkSession, path: AnyPath, rows: Callable[[], DataFrame], spec: TableSpec, *, of: Column, measure: Measure
-) -> Written | None:
+) -> WriteResult | None:
     """Replace the rows for which the condition `of` on partition columns is true by `rows()`, for which it is true as well.
 
     Return None, with nothing written, if the table is missing, belongs to an earlier reset or differs from `spec`: then it must be replaced
@@ -177,4 +177,4 @@ def overwrite_partitions(
         metrics = measure().with_files(files)
         version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=True)
         reached("view.committed")
-        return Written(version, metrics)
+        return WriteResult(version, metrics)

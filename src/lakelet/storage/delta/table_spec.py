@@ -43,7 +43,7 @@ class TableSpec:
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
     comment: str | None = None
-    declared: Declared | None = None
+    declared: Declaration | None = None
     identities: tuple[IdentityColumn, ...] = ()
 
 
@@ -61,7 +61,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """Everything that a definition says about a table besides its partition columns.
 
     columns: comments by dotted path; not_null: dotted paths of columns and nested fields.
@@ -74,7 +74,7 @@ class Declared:
     cluster_by: Sequence[str] = ()
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], comment: str | None, schema: T.StructType | None, cluster_by: Sequence[str]) -> Declared:
+    def of(cls, properties: Mapping[str, str], comment: str | None, schema: T.StructType | None, cluster_by: Sequence[str]) -> Declaration:
         """What is declared; `schema`: as declared, None for columns that are inferred."""
         fields = list(_fields(schema)) if schema is not None else []
         comments = {_dotted(path): f.metadata[_COMMENT] for path, f in fields if (f.metadata or {}).get(_COMMENT)}
@@ -87,19 +87,19 @@ class Declared:
         return {RECORD: json.dumps(kept, sort_keys=True)} if any(kept.values()) else {}
 
     @classmethod
-    def recorded(cls, properties: Mapping[str, str] | None) -> Declared | None:
+    def recorded(cls, properties: Mapping[str, str] | None) -> Declaration | None:
         """The record among a table's properties; None where there is none, as in tables of earlier versions."""
         text = (properties or {}).get(RECORD)
         return None if text is None else cls(**json.loads(text))
 
 
-def properties(current: Mapping[str, str], wanted: Mapping[str, str], now: Declared | None) -> dict[str, str]:
+def properties(current: Mapping[str, str], wanted: Mapping[str, str], now: Declaration | None) -> dict[str, str]:
     """The properties of a table that has `current` and is given `wanted`, with the record of `now`.
 
     What was declared once and is declared no more goes; a property that was set by hand to another value since then stays. `now` None:
     the caller does not speak for the definition, and nothing goes.
     """
-    before = Declared.recorded(current)
+    before = Declaration.recorded(current)
     gone = {} if before is None or now is None else {k: v for k, v in before.properties.items() if k not in wanted}
     found = {**{k: v for k, v in current.items() if gone.get(k) != v}, **wanted}
     if now is not None:
@@ -108,14 +108,14 @@ def properties(current: Mapping[str, str], wanted: Mapping[str, str], now: Decla
     return found
 
 
-def comment(current: str | None, before: Declared | None, now: Declared | None, given: str | None) -> str | None:
+def comment(current: str | None, before: Declaration | None, now: Declaration | None, given: str | None) -> str | None:
     """The comment of a table that has `current` and is given `given`."""
     if given or now is None:
         return given or None
     return None if before is not None and before.comment == current else current
 
 
-def commented(schema: T.StructType, before: Declared | None, now: Declared | None) -> T.StructType:
+def commented(schema: T.StructType, before: Declaration | None, now: Declaration | None) -> T.StructType:
     """The columns with the comments that are declared, and without those that were."""
     if now is None or not (now.columns or (before is not None and before.columns)):
         return schema
@@ -131,7 +131,7 @@ def commented(schema: T.StructType, before: Declared | None, now: Declared | Non
     return _mapped(schema, change)
 
 
-def required(schema: T.StructType, before: Declared | None, now: Declared | None, *, whole: bool = False) -> T.StructType:
+def required(schema: T.StructType, before: Declaration | None, now: Declaration | None, *, whole: bool = False) -> T.StructType:
     """The columns with NOT NULL where that is declared, and without it where it was.
 
     `whole`: of fields only those whose structs are declared so too; others are NULL with their struct, which not every reader takes.

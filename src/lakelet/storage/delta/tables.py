@@ -23,12 +23,12 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.jvm.scala import items
 from lakelet.jvm.sessions import java_session, plain_sql
-from lakelet.storage.delta import column_mapping, required, schemas, table_spec
+from lakelet.storage.delta import column_mapping, not_null, schemas, table_spec
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import LeavingRows, Marks, split_files
 from lakelet.storage.delta.identities import Numbering, newest_spans
 from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.delta.locks import lock_of
+from lakelet.storage.delta.split_write import LeavingRows, Marks, split_files
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -110,7 +110,7 @@ def _describe_rest(transaction: Transaction, spec: TableSpec) -> None:
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteResult:
     """Result of one write, and what was found out meanwhile. `mapped`: the table got column mapping with it.
 
     `version`: that of the commit. Where nothing had to be committed, None from `append` and `replace_rows`, and the version that was read
@@ -163,7 +163,7 @@ def append(
     replayed: bool,
     whole: bool = False,
     quarantine: LeavingRowsTarget | None = None,
-) -> Written | None:
+) -> WriteResult | None:
     """Append one micro-batch in one commit; None if it had been committed before (only checked when `replayed`).
 
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
@@ -188,7 +188,7 @@ def append(
         transaction = column_mapping.prepared(transaction, spec)
         wanted = spec if truncate else merged(transaction, spec)
         if not (truncate or whole):
-            required.check_stored(transaction, wanted.schema)
+            not_null.check_stored(transaction, wanted.schema)
         transaction.describe(wanted, replace=truncate)
         all_of_it = truncate or whole
         written = _append(
@@ -214,7 +214,7 @@ def redescribe(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
             return False
         wanted = replace(spec, schema=table_spec.required(transaction.schema, before, spec.declared))
         if not transaction.described(wanted, replace=False):
-            required.check_stored(transaction, wanted.schema)
+            not_null.check_stored(transaction, wanted.schema)
             transaction.describe(wanted, replace=False)
             transaction.commit([], user_metadata={})
             reached("table.described")
@@ -242,7 +242,7 @@ def _append(
     quarantine: LeavingRowsTarget | None = None,
     replayed: bool = False,
     whole: bool = False,
-) -> Written:
+) -> WriteResult:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
     numbering = numbering_of(transaction, spec)
     with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, leaving_rows):
@@ -252,11 +252,11 @@ def _append(
             leaving = leaving_rows if metrics.quarantined else None
             quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
-        return Written(None, metrics)
+        return WriteResult(None, metrics)
     user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, files)}
     version = transaction.commit([*removed, *files], user_metadata=user_metadata, txn=txn, replace=truncate)
     reached("batch.committed")
-    return Written(version, metrics)
+    return WriteResult(version, metrics)
 
 
 def numbering_of(transaction: Transaction, spec: TableSpec) -> Numbering:
@@ -292,7 +292,7 @@ def overwrite(
     measure: Measure,
     streamed: bool = False,
     quarantine: LeavingRowsTarget | None = None,
-) -> Written:
+) -> WriteResult:
     """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content.
 
     `streamed`: a stream reads the table, so where it needs only more rows it gets those, and nothing is committed where it needs none.
@@ -324,7 +324,7 @@ def overwrite(
             version = transaction.commit(added, user_metadata=metrics.user_metadata()) if added or not same else transaction.read_version
             transaction.discard(files)
         reached("view.committed")
-        return Written(version, metrics, mapped)
+        return WriteResult(version, metrics, mapped)
 
 
 # --- a new content as rows that are missing, for tables that a stream reads: it fails at a commit that takes rows away (UP-6) -------------

@@ -20,9 +20,9 @@ from lakelet.jvm.expressions import conjuncts, with_constants
 from lakelet.jvm.frames import analyzed
 from lakelet.jvm.scala import items, mapping, value_of
 from lakelet.storage.delta import schemas, table_spec
+from lakelet.storage.delta.deferred_upkeep import DEFERRED
 from lakelet.storage.delta.known_files import WHOLE, whole_content
-from lakelet.storage.delta.later_upkeep import LATER
-from lakelet.storage.delta.table_spec import EPOCH, Declared, TableSpec
+from lakelet.storage.delta.table_spec import EPOCH, Declaration, TableSpec
 
 
 class Txn(NamedTuple):
@@ -39,7 +39,7 @@ class Transaction:
         self.spark = spark
         self.path = path
         log = delta.log_of(spark, str(path))
-        self._txn = later_checkpoint.begin(spark, log) if LATER.is_on else log.startTransaction()
+        self._txn = later_checkpoint.begin(spark, log) if DEFERRED.is_on else log.startTransaction()
 
     @property
     def read_version(self) -> int:
@@ -145,9 +145,9 @@ class Transaction:
         return found == stored
 
     @property
-    def declared(self) -> Declared | None:
+    def declared(self) -> Declaration | None:
         """What the definition declared when the table was last described; None if nothing, or for a table of an earlier version."""
-        return Declared.recorded(self.properties)
+        return Declaration.recorded(self.properties)
 
     def _completed(self, spec: TableSpec) -> TableSpec:
         """`spec` with the comments that the table has afterwards."""
@@ -257,7 +257,7 @@ class Transaction:
         `replace`: how the commit calls itself. `whole`: it removes every file that the table has, which later readers may rely on.
         """
         changes, user_metadata = [*actions], {**user_metadata, **({WHOLE: True} if whole else {})}
-        if LATER.is_on:
+        if DEFERRED.is_on:
             self._leave_for_later(changes)
         if txn is not None:
             changes.append(delta.set_transaction(self.spark, txn.app_id, txn.version, int(time.time() * 1000)))
@@ -267,9 +267,9 @@ class Transaction:
         """Take off what Delta would do in or after the commit and a pause of the update can do."""
         if delta.compacts(self.spark, self._txn):
             kinds = [str(action.getClass().getSimpleName()) for action in actions]
-            if LATER.leaves_out_compaction(self.path, kinds.count("AddFile") - kinds.count("RemoveFile")):
+            if DEFERRED.leaves_out_compaction(self.path, kinds.count("AddFile") - kinds.count("RemoveFile")):
                 delta.leave_out_compaction(self.spark, self._txn)
-        if LATER.leaves_out_checkpoint(self.path):
+        if DEFERRED.leaves_out_checkpoint(self.path):
             later_checkpoint.leave_out(self._txn)
 
 

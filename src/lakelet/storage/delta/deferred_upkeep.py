@@ -2,7 +2,7 @@
 
 Delta writes a checkpoint within every tenth commit, and puts small files together within the commit that brings the fiftieth. The tables of
 a continuous update get a commit per round, so all of them would have theirs in the same round, and who waits for its rows waits for that
-too. Inside `LATER.on()` commits leave both out, and pauses make up for it. A table without them is whole; reading it takes longer.
+too. Inside `DEFERRED.on()` commits leave both out, and pauses make up for it. A table without them is whole; reading it takes longer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Owed:
     files: int = 0
 
 
-class LaterUpkeep:
+class DeferredUpkeep:
     """What commits left out, by table. There is one of this in the process, as there is one update."""
 
     def __init__(self) -> None:
@@ -101,6 +101,6 @@ def _compact(spark: SparkSession, path: str) -> None:
     reached("upkeep.compacted")
 
 
-LATER = LaterUpkeep()
+DEFERRED = DeferredUpkeep()
 
-__all__ = ["LATER", "LaterUpkeep"]
+__all__ = ["DEFERRED", "DeferredUpkeep"]

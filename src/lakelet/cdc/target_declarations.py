@@ -15,7 +15,7 @@ from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.latest import ACTION, UPSERT
 from lakelet.cdc.mirror import PART, ROWS, mirror
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta import required, table_spec
+from lakelet.storage.delta import not_null, table_spec
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import TableSpec
 from lakelet.storage.delta.transaction import Transaction
@@ -64,14 +64,14 @@ def guarded(rows: DataFrame, made: TableSpec, flow: str) -> DataFrame:
         seen = seen & (F.col(ACTION) == UPSERT)
     message: Column = F.lit(None).cast("string")
     for path in reversed(paths):
-        message = F.when(required.is_missing(path), F.lit(_message(path, flow))).otherwise(message)
+        message = F.when(not_null.is_missing(path), F.lit(_message(path, flow))).otherwise(message)
     broken = F.when(seen, message)
     return rows.withColumn(PART, F.when(broken.isNotNull(), F.raise_error(broken).cast("string")).otherwise(F.col(PART)))
 
 
 def _message(path: table_spec.Path, flow: str) -> str:
     """The text of the error, from which `run_failure` reads its code."""
-    return f"[{required.CODE}] the flow {flow} gives a row without {'.'.join(path)}, which is declared NOT NULL; nothing was written"
+    return f"[{not_null.CODE}] the flow {flow} gives a row without {'.'.join(path)}, which is declared NOT NULL; nothing was written"
 
 
 def check_stored(transaction: Transaction, wanted: TableSpec) -> None:
@@ -81,4 +81,4 @@ def check_stored(transaction: Transaction, wanted: TableSpec) -> None:
         return
     new = set(now.not_null) - set(() if before is None else before.not_null)
     paths = table_spec.paths(transaction.schema, sorted(new))
-    required.check_rows(lambda: transaction.rows().where(F.col(PART) == ROWS), paths)
+    not_null.check_rows(lambda: transaction.rows().where(F.col(PART) == ROWS), paths)
