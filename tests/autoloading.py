@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as t
 
-from lakelet.autoloader import AutoLoaderSource, SchemaChange, SourceSpec, register
+from lakelet.autoloader import AutoLoaderSource, SchemaEvolution, SourceSpec, register
 from lakelet.autoloader.data_source import CloudFilesDataSource
-from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_INTERNAL, SPEC_OPTION
+from lakelet.autoloader.source_spec import LINE_INTERNAL, METADATA_INTERNAL, SPEC_OPTION
 
 INFER = {"cloudFiles.inferColumnTypes": "true"}
 RESCUED = "_rescued_data"
@@ -69,7 +69,7 @@ class Program:
         self.schema = schema_of(schema)
         self.batches: list[list[Row]] = []
         self.files: list[list[str]] = []  # names of the files of each committed batch
-        self.changes: list[SchemaChange] = []
+        self.changes: list[SchemaEvolution] = []
         self.marks: list[int] = []  # of the rows that are counted as not clean, see `mark_of`
         self.start: dict[str, Any] = {}  # what the next start tells the readers besides: fields of ReaderSpec
         self._clock = 1_700_000_000

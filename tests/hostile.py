@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from autoloading import Program
-from lakelet.autoloader.spec import METADATA_INTERNAL
+from lakelet.autoloader.source_spec import METADATA_INTERNAL
 from lakelet.base.errors import LakeletError
 
 RESCUED = "_rescued_data"

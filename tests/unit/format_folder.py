@@ -9,7 +9,7 @@ from typing import Any
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.part_reader import FilesPartition, PartReader
-from lakelet.autoloader.spec import FilePart
+from lakelet.autoloader.source_spec import FilePart
 
 INFER = {"cloudFiles.inferColumnTypes": "true"}
 

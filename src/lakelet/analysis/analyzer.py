@@ -29,8 +29,8 @@ from lakelet.analysis.plan_facts import Placeholders
 from lakelet.analysis.results import Analysis, AnalysisInputs, AnalyzedDataset, AnalyzedFlow, Findings, UnanalyzedDataset
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader import register
-from lakelet.autoloader.metadata import dry_stream
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.metadata_column import dry_stream
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.names import TableName
 from lakelet.base.patching import patched_with

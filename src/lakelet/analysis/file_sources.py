@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.discovery.globs import fixed_folder
-from lakelet.autoloader.settings import source_settings
-from lakelet.autoloader.spec import Columns, Pending, SourceSpec, names_pattern
-from lakelet.autoloader.state.source_moves import Followed, SameNames, SourceReads, followed, noted
+from lakelet.autoloader.discovery.path_patterns import fixed_folder
+from lakelet.autoloader.session_settings import source_settings
+from lakelet.autoloader.source_spec import Columns, PendingFiles, SourceSpec, names_pattern
+from lakelet.autoloader.state.source_moves import SameNames, SourceReads, TrackedReads, followed, noted
 from lakelet.base.errors import LakeletError
 from lakelet.config.path_map import argument
 from lakelet.files.moves import PROJECT, STORAGE, Folder, Move
@@ -33,7 +33,7 @@ class FileSources:
         self._spark, self._storage = spark, storage
         self._inferred: dict[tuple[str, str], Columns] = {}
         self._watched: dict[str, AutoLoaderSource] = {}
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[str, TrackedReads] = {}
         self.moves: set[Move] = set()
         """Moves that the sources of flows know of."""
         self.json_schemas = JsonSchemas(storage)
@@ -52,7 +52,7 @@ class FileSources:
             return source
         return AutoLoaderSource.open(spec, state=str(state), confs=confs, seed=self._inferred.get(key))
 
-    def pending(self, flow: Flow, number: int, spec: SourceSpec, offset: str | None) -> Pending:
+    def pending(self, flow: Flow, number: int, spec: SourceSpec, offset: str | None) -> PendingFiles:
         """What a source would read beyond a Spark offset. Nothing is written; a source that has run before is opened once for all calls."""
         state = self._storage.source_state(flow.target, flow.name, number)
         has_run = (state / "ledger").exists()
@@ -61,7 +61,7 @@ class FileSources:
             self._watched[str(state)] = source
         return source.pending(offset, self.followed(flow, number, spec).now.moves if has_run else ())
 
-    def followed(self, flow: Flow, number: int, spec: SourceSpec) -> Followed:
+    def followed(self, flow: Flow, number: int, spec: SourceSpec) -> TrackedReads:
         """What a source reads now, related to what it has read so far. Nothing is written. Raises SOURCE_MOVED."""
         state = str(self._storage.source_state(flow.target, flow.name, number))
         key = f"{state}\n{spec.path}"

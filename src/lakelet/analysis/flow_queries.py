@@ -24,7 +24,7 @@ from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, refu
 from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan, never_skippable, partition_source, plan_text, stream_plan, traced_plan
 from lakelet.analysis.results import AnalysisInputs, AnalyzedDataset, AnalyzedFlow, BatchPlan, Findings, UnanalyzedDataset
 from lakelet.analysis.rule_checks import check_rules
-from lakelet.autoloader.loading import struct_of
+from lakelet.autoloader.reader_arguments import struct_of
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from lakelet.analysis.results import Findings
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.autoloader.evolving_from_json import KEY, JsonColumn
-from lakelet.autoloader.loading import struct_of
+from lakelet.autoloader.reader_arguments import struct_of
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.checks import columns_named

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
 from lakelet.analysis.plan_facts import NO_STREAM, PartitionSource, Placeholders, StreamPlan
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.config import properties
 from lakelet.language.model import Dataset, Flow, Kind

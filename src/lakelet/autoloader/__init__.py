@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelet.autoloader.driver import AutoLoaderSource
-from lakelet.autoloader.spec import Pending, SchemaChange, SourceSpec
+from lakelet.autoloader.auto_loader_source import AutoLoaderSource
+from lakelet.autoloader.source_spec import PendingFiles, SchemaEvolution, SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,4 +46,4 @@ def register(spark: SparkSession, *, wrap: bool = True) -> Registration:
     return opened() if wrap else Registration()
 
 
-__all__ = ["AutoLoaderSource", "Pending", "SchemaChange", "SourceSpec", "register"]
+__all__ = ["AutoLoaderSource", "PendingFiles", "SchemaEvolution", "SourceSpec", "register"]

@@ -16,18 +16,18 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.detect import with_format
+from lakelet.autoloader.auto_loader_source import check_types
+from lakelet.autoloader.continuous_rounds import SourceRounds
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.discovery.globs import is_pattern
 from lakelet.autoloader.discovery.listing import files_of
-from lakelet.autoloader.driver import check_types
-from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted_columns
-from lakelet.autoloader.options import parse_options
+from lakelet.autoloader.discovery.path_patterns import is_pattern
+from lakelet.autoloader.format_detection import with_format
+from lakelet.autoloader.metadata_column import LINE_FIELD, METADATA_FIELD, emitted_columns
+from lakelet.autoloader.micro_batches import Planner, spread
 from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined_batches
-from lakelet.autoloader.planning import Planner, spread
-from lakelet.autoloader.rounds import SourceRounds
+from lakelet.autoloader.source_options import parse_options
 from lakelet.autoloader.source_schema import SourceSchema, reader_spec
-from lakelet.autoloader.spec import ADD_WIDEN, NONE, RESCUE, SPEC_OPTION, ReaderSpec, SourceSpec
+from lakelet.autoloader.source_spec import ADD_WIDEN, NONE, RESCUE, SPEC_OPTION, ReaderSpec, SourceSpec
 from lakelet.autoloader.state.ledger import Limits, batch_of, offset_of
 from lakelet.base.errors import LakeletError
 from lakelet.jvm.frames import loaded
@@ -80,7 +80,7 @@ def read_files(spark: SparkSession, description: ReaderSpec) -> DataFrame:
 
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.metadata import hide_metadata
+    from lakelet.autoloader.metadata_column import hide_metadata
 
     description = replace(description, parallelism=spark.sparkContext.defaultParallelism)
     reader = plain_reader(spark, options={SPEC_OPTION: description.to_json()})
@@ -125,7 +125,7 @@ class CloudFilesDataSource(DataSource):
         return StructType([*columns.fields, METADATA_FIELD, LINE_FIELD]) if spec.internal else columns
 
     def reader(self, schema: StructType) -> Any:
-        from lakelet.autoloader.options import batch_usage
+        from lakelet.autoloader.source_options import batch_usage
 
         if self.options.get(SPEC_OPTION) and not self._spec().state:
             return FilesReader(self._spec())

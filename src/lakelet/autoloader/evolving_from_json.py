@@ -21,17 +21,17 @@ import pyarrow as pa
 
 from lakelet.autoloader.formats.base import UnknownFields
 from lakelet.autoloader.formats.json.blocks import BlockReader
-from lakelet.autoloader.formats.json.file_inference import RecordInference, schema_of
 from lakelet.autoloader.formats.json.format import JsonFormat, rules_of
-from lakelet.autoloader.formats.json.inference import Type
+from lakelet.autoloader.formats.json.inference import RecordInference, schema_of
+from lakelet.autoloader.formats.json.inferred_types import Type
 from lakelet.autoloader.formats.json.rows import JsonRow, RowRules, readable_start
-from lakelet.autoloader.formats.json.text import BrokenText, first_value
-from lakelet.autoloader.formats.options import DROP, FAILFAST
-from lakelet.autoloader.options import AutoLoaderOptions, parse_options
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, first_value
+from lakelet.autoloader.formats.option_tables import DROP, FAILFAST
 from lakelet.autoloader.schema_growth import grow
 from lakelet.autoloader.schema_hints import apply_hints
+from lakelet.autoloader.source_options import AutoLoaderOptions, parse_options
 from lakelet.autoloader.source_schema import SchemaLog, hints_of
-from lakelet.autoloader.spec import ADD, FAIL, IGNORE, NONE, RAISE, RESCUE, RESCUED_COLUMN, ReaderSpec, SchemaChange, SourceSpec
+from lakelet.autoloader.source_spec import ADD, FAIL, IGNORE, NONE, RAISE, RESCUE, RESCUED_COLUMN, ReaderSpec, SchemaEvolution, SourceSpec
 from lakelet.base.errors import LakeletError, Location, nearest_names
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class JsonColumn:
         wider, added, _ = grow(self.data, seen)
         return wider if added else None
 
-    def store(self, found: Type) -> SchemaChange | None:
+    def store(self, found: Type) -> SchemaEvolution | None:
         """Store the version that some texts need; None where they bring nothing new.
 
         Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN for a schema log that cannot be read.
@@ -189,16 +189,16 @@ class JsonColumn:
         origin = {"reason": "inferred" if before < 0 else "new fields", "added": names, "at": at, "source": source}
         version = SchemaLog(self.location).append(before + 1, wider, StructType([]), origin)
         self._stored, self._version = version.data, version.number
-        return SchemaChange(source, before, version.number, added, (), "")
+        return SchemaEvolution(source, before, version.number, added, (), "")
 
 
-def changes_since(location: str, since: str) -> list[SchemaChange]:
+def changes_since(location: str, since: str) -> list[SchemaEvolution]:
     """The versions of a schema log that `JsonColumn.store` has stored since a time (ISO 8601, UTC).
 
     Raises CF_STATE_DAMAGED or FORMAT_UNKNOWN for a schema log that cannot be read.
     """
     return [
-        SchemaChange(
+        SchemaEvolution(
             version.origin["source"],
             version.number - 1,
             version.number,

@@ -16,11 +16,11 @@ from lakelet.autoloader.discovery.files import UnreadableFile, files_for
 from lakelet.autoloader.discovery.listing import file_changed
 from lakelet.autoloader.discovery.partition_folders import folder_array, folder_value, folder_values, source_root
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
-from lakelet.autoloader.formats.bad_bytes import explain_bytes
-from lakelet.autoloader.formats.options import DROP, FAILFAST
-from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted_columns, metadata_arrays
+from lakelet.autoloader.formats.option_tables import DROP, FAILFAST
+from lakelet.autoloader.formats.undecodable_bytes import explain_bytes
+from lakelet.autoloader.metadata_column import LINE_FIELD, METADATA_FIELD, emitted_columns, metadata_arrays
 from lakelet.autoloader.schema_growth import UnknownFieldException, UnknownFieldNote
-from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, PASSED_OVER, FilePart, ReaderSpec
+from lakelet.autoloader.source_spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, PASSED_OVER, FilePart, ReaderSpec
 from lakelet.base.errors import LakeletError
 
 _SMALL_BATCH = 2000  # rows; smaller batches are joined before they go to the JVM

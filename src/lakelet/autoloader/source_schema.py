@@ -15,9 +15,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.options import AutoLoaderOptions
-from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
-from lakelet.autoloader.spec import Columns, ReaderSpec, SchemaChange, SourceSpec
+from lakelet.autoloader.session_settings import LOCAL_TIMESTAMPS
+from lakelet.autoloader.source_options import AutoLoaderOptions
+from lakelet.autoloader.source_spec import Columns, ReaderSpec, SchemaEvolution, SourceSpec
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 
@@ -128,7 +128,7 @@ class SourceSchema:
         names = self.columns().data.fieldNames()
         return tuple(names if listed is None else (n for n in names if n.lower() in {name.lower() for name in listed}))
 
-    def evolve(self, note: UnknownFieldNote, paths: Sequence[str]) -> SchemaChange | None:
+    def evolve(self, note: UnknownFieldNote, paths: Sequence[str]) -> SchemaEvolution | None:
         """Store the version that the files of a failed micro-batch need; None when they bring nothing new.
 
         Raises CF_STATE_DAMAGED when the log is gone.
@@ -156,14 +156,14 @@ class SourceSchema:
         }
         after = self._schema_log().append(before.number + 1, wider, before.partitions, origin)
         self._columns = Columns(after.data, after.partitions)
-        return SchemaChange(self._spec.path, before.number, after.number, added, widened, note.file)
+        return SchemaEvolution(self._spec.path, before.number, after.number, added, widened, note.file)
 
-    def changes(self, since: str) -> list[SchemaChange]:
+    def changes(self, since: str) -> list[SchemaEvolution]:
         """Return what `evolve` has stored since `since` (ISO 8601, UTC)."""
         if self._spec.schema is not None or self._location is None:
             return []
         return [
-            SchemaChange(
+            SchemaEvolution(
                 self._spec.path,
                 version.number - 1,
                 version.number,
@@ -251,7 +251,7 @@ class SourceSchema:
                 where=self._spec.where,
                 todo="Give the reader a schema: .schema('id BIGINT, name STRING').",
             )
-        from lakelet.autoloader.formats.bad_bytes import first_broken
+        from lakelet.autoloader.formats.undecodable_bytes import first_broken
 
         seen = self._infer_from_files(paths, None) if paths else None
         if seen is None or (not seen.fields and not self._options.hints):

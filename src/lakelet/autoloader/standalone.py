@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.discovery.globs import fixed_folder
-from lakelet.autoloader.driver import AutoLoaderSource
-from lakelet.autoloader.loading import FORMAT, capturing, given_options, pop_path, reader_arguments, struct_of
-from lakelet.autoloader.options import AutoLoaderOptions, batch_usage
-from lakelet.autoloader.settings import source_settings
+from lakelet.autoloader.auto_loader_source import AutoLoaderSource
+from lakelet.autoloader.discovery.path_patterns import fixed_folder
+from lakelet.autoloader.reader_arguments import FORMAT, capturing, given_options, pop_path, reader_arguments, struct_of
+from lakelet.autoloader.session_settings import source_settings
+from lakelet.autoloader.source_options import AutoLoaderOptions, batch_usage
 from lakelet.autoloader.source_schema import SourceSchema
-from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec, SourceSpec, names_pattern
+from lakelet.autoloader.source_spec import SPEC_OPTION, ReaderSpec, SourceSpec, names_pattern
 from lakelet.autoloader.state.source_moves import SourceReads, followed, note, noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
@@ -53,7 +53,7 @@ def open_alone(
         path: what `load` was given.
         options: as written, `lakelet.state` among them; keys in any case.
         schema: the user's, or None.
-        confs: session settings (`settings.source_settings`); a reader process has none.
+        confs: session settings (`session_settings.source_settings`); a reader process has none.
 
     Raises:
         LakeletError: CF_FAILED_TO_INFER_SCHEMA or CF_INCORRECT_STREAM_USAGE when no option says where the state lies; what

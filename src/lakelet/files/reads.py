@@ -57,7 +57,7 @@ _SIGNATURES: Mapping[Access, Callable[[str], str]] = {
 
 @dataclass
 class Reads:
-    """The reads so far. `found`: the signature of each file and folder before its first read; `doubts`: reasons why an idle
+    """The reads so far. `found`: the signature of each file and folder before its first read; `stale_reasons`: reasons why an idle
     answer is refused, as what was read cannot be compared later.
 
     `own`: Lakelet's folders, which are compared in another way; reads of user code there are such reasons. `passing`: this
@@ -67,7 +67,7 @@ class Reads:
     own: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     found: dict[tuple[Access, str], str] = field(default_factory=dict)
-    doubts: list[str] = field(default_factory=list)
+    stale_reasons: list[str] = field(default_factory=list)
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], None]]:
@@ -98,9 +98,9 @@ class Reads:
             if event in _NOTED:
                 _NOTED[event](self, arguments)
             elif not _is_bytecode(arguments) and (user := _user_line()) is not None:
-                self.doubt(f"{user} calls {event}")
+                self.add_stale_reason(f"{user} calls {event}")
         except Exception as problem:  # what a listener raises would end what the event announces
-            self.doubt(f"{event}: {type(problem).__name__}")
+            self.add_stale_reason(f"{event}: {type(problem).__name__}")
 
     def note(self, access: Access, path: str) -> None:
         """Note a file or folder that is about to be read."""
@@ -111,15 +111,15 @@ class Reads:
         if path.startswith((*_NO_FILES, *(folder + os.sep for folder in self.own))):
             user = _user_line()
             if user is not None:
-                self.doubt(f"{user} reads {path}")
+                self.add_stale_reason(f"{user} reads {path}")
             return
         if (access, path) not in self.found:
             self.found[access, path] = _SIGNATURES[access](path)
 
-    def doubt(self, text: str) -> None:
+    def add_stale_reason(self, text: str) -> None:
         """Note a reason why the next update must start Spark."""
-        if text not in self.doubts:
-            self.doubts.append(text)
+        if text not in self.stale_reasons:
+            self.stale_reasons.append(text)
 
 
 def note_path(path: os.PathLike[str]) -> None:
@@ -137,10 +137,10 @@ def module_names(folder: os.PathLike[str]) -> list[str]:
     return names
 
 
-def note_doubt(text: str) -> None:
+def note_stale_reason(text: str) -> None:
     """Note, while reads are watched, a read or an effect that cannot be compared later."""
     if _active is not None:
-        _active.doubt(text)
+        _active.add_stale_reason(text)
 
 
 # --- audit events -------------------------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def _on_open(reads: Reads, arguments: Sequence[Any]) -> None:
     if isinstance(flags, int) and flags & _WRITING:
         user = None if _is_bytecode(arguments) else _user_line()
         if user is not None:
-            reads.doubt(f"{user} writes {os.fsdecode(path)}")
+            reads.add_stale_reason(f"{user} writes {os.fsdecode(path)}")
         return
     reads.note(Access.FILE, os.path.abspath(os.fsdecode(path)))
 
@@ -168,7 +168,7 @@ def _on_open(reads: Reads, arguments: Sequence[Any]) -> None:
 def _on_listing(reads: Reads, arguments: Sequence[Any]) -> None:
     path = arguments[0]
     if isinstance(path, int):
-        reads.doubt("a folder is listed by its file descriptor")
+        reads.add_stale_reason("a folder is listed by its file descriptor")
         return
     folder = os.path.abspath(os.fsdecode("." if path is None else path))
     reads.note(Access.NAMES if _is_import() else Access.ENTRIES, folder)
@@ -222,7 +222,7 @@ def _on_stat(reads: Reads, path: Any, *, relative: bool) -> None:
     if relative or (callers.isdisjoint(_EXISTENCE) and signatures.is_folder(signatures.of_file(name))):
         user = _user_line()
         if user is not None:
-            reads.doubt(f"{user} asks for facts about the folder {name}")
+            reads.add_stale_reason(f"{user} asks for facts about the folder {name}")
 
 
 def _first(frame: FrameType | None) -> FrameType | None:
@@ -270,7 +270,7 @@ class _Output:
 
     def write(self, text: str) -> int:
         if _is_below_user_code():
-            self._reads.doubt("the code prints while it is loaded")
+            self._reads.add_stale_reason("the code prints while it is loaded")
         return self._stream.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -279,5 +279,5 @@ class _Output:
 
     def __getattr__(self, name: str) -> Any:
         if name == "buffer" and _is_below_user_code():
-            self._reads.doubt("the code prints bytes while it is loaded")
+            self._reads.add_stale_reason("the code prints bytes while it is loaded")
         return getattr(self._stream, name)

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.results import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
 from lakelet.config import delta_properties

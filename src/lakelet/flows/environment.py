@@ -22,7 +22,7 @@ from lakelet.analysis.analyzer import Analyzer
 from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.results import AnalyzedFlow
 from lakelet.analysis.sink_paths import sink_path
-from lakelet.autoloader.rounds import QueryRounds
+from lakelet.autoloader.continuous_rounds import QueryRounds
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.checkpoints import has_run

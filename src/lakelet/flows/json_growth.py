@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.evolving_from_json import changes_since
-from lakelet.autoloader.spec import SchemaChange
+from lakelet.autoloader.source_spec import SchemaEvolution
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import names_in, remove_tree
 from lakelet.flows.checkpoints import Checkpoint
@@ -104,7 +104,7 @@ def report_json_changes(reporter: Reporter, task: FlowTask, since: str) -> None:
             _emit(reporter, task, change)
 
 
-def _emit(reporter: Reporter, task: FlowTask, change: SchemaChange) -> None:
+def _emit(reporter: Reporter, task: FlowTask, change: SchemaEvolution) -> None:
     if change.version_before >= 0:
         id = task.change_id(change.source, change.version_after)
         emit_change(reporter, change, dataset=str(task.dataset.name), flow=task.name, id=id)

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.analysis.plan_facts import has_range_partitioning
-from lakelet.autoloader.spec import SchemaChange
+from lakelet.autoloader.source_spec import SchemaEvolution
 from lakelet.flows.context import FlowTask, RunReader, event_id, run_reader
 from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.expressions import with_children
@@ -119,7 +119,7 @@ def emit_warnings(reporter: Reporter, totals: Totals, *, dataset: str, flow: str
         )
 
 
-def emit_change(reporter: Reporter, change: SchemaChange, *, dataset: str, flow: str, id: str) -> None:
+def emit_change(reporter: Reporter, change: SchemaEvolution, *, dataset: str, flow: str, id: str) -> None:
     """Emit a new version of a source's schema."""
     added = ", ".join(f"{name} {kind}" for name, kind in change.added)
     wider = ", ".join(f"{name} {after} (was {before})" for name, before, after in change.widened)

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.rounds import QueryRounds
+from lakelet.autoloader.continuous_rounds import QueryRounds
 from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from lakelet.analysis.checks import part_of
 from lakelet.autoloader.data_source import read_files
 from lakelet.autoloader.evolving_from_json import JsonCall, JsonColumn
-from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
+from lakelet.autoloader.source_spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.user_code import caller_location
 from lakelet.files.delta_log import TableLog

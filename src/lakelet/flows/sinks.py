@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from lakelet.analysis.sink_paths import located_folder
-from lakelet.autoloader.rounds import QueryRounds
+from lakelet.autoloader.continuous_rounds import QueryRounds
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelet.autoloader.loading import struct_of
+from lakelet.autoloader.reader_arguments import struct_of
 from lakelet.base.errors import LakeletError
 from lakelet.base.user_code import call_user_code
 from lakelet.cdc import writing

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame
 
 from lakelet.analysis.file_sources import folder_of, given_moves, moved_or_other, reads_of
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.autoloader.state.source_moves import SameNames, found_at, kept_roots, note, noted
 from lakelet.base.errors import unknown_format
 from lakelet.base.failpoints import reached

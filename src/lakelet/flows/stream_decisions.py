@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakelet.analysis.file_sources import SOURCE_MOVED
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.files.delta_log import TableLog
 from lakelet.flows.checkpoints import Checkpoint, read_checkpoint

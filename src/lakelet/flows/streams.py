@@ -19,8 +19,8 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lakelet.autoloader.continuous_rounds import QueryRounds
 from lakelet.autoloader.discovery.listing import is_change
-from lakelet.autoloader.rounds import QueryRounds
 from lakelet.autoloader.schema_growth import texts_of
 from lakelet.autoloader.state.ledger import is_offset
 from lakelet.base import sentences

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.source_schema import SchemaLog, SchemaLogVersion
-from lakelet.autoloader.spec import LOCATION_FILE
+from lakelet.autoloader.source_spec import LOCATION_FILE
 from lakelet.autoloader.state.source_moves import noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name

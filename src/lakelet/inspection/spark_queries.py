@@ -161,7 +161,7 @@ class _Views:
         """The view for a call of a table function, such as `read_files`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
         from lakelet.autoloader import register
         from lakelet.autoloader.data_source import open_files, read_files
-        from lakelet.autoloader.settings import source_settings
+        from lakelet.autoloader.session_settings import source_settings
         from lakelet.spark.names import table_functions as filecalls
         from lakelet.spark.names.file_states import STATES, checkpoint_states, dataset_states
         from lakelet.spark.names.table_functions import TABLE_CHANGES

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from lakelet.autoloader.spec import SchemaChange
+from lakelet.autoloader.source_spec import SchemaEvolution
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import completed
@@ -138,7 +138,7 @@ def _report_changes(reporter: Reporter, task: FlowTask, since: str) -> None:
         report_json_changes(reporter, task, since)
     for number, spec in enumerate(task.flow.sources):
         source = task.environment.sources.open(task.declared, number, spec, dry=True)
-        changes: list[SchemaChange] = []
+        changes: list[SchemaEvolution] = []
         with suppress(LakeletError):
             changes = source.changes(since)
         for change in changes:

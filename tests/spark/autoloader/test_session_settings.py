@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from autoloading import Program, schema_of
-from lakelet.autoloader.settings import source_settings
+from lakelet.autoloader.session_settings import source_settings
 from lakelet.spark.session_clones import user_session
 
 ZONE, KIND = "spark.sql.session.timeZone", "spark.sql.timestampType"

@@ -14,11 +14,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelet.autoloader.formats.base import UnknownFields
 from lakelet.autoloader.formats.json.blocks import BlockReader
-from lakelet.autoloader.formats.json.inference import TypeRules
+from lakelet.autoloader.formats.json.inferred_types import TypeRules
 from lakelet.autoloader.formats.json.rows import RowRules
-from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.autoloader.formats.json.syntax_tree import Syntax
 from lakelet.autoloader.formats.json.values import DatetimeFormats
-from lakelet.autoloader.spec import IGNORE, RAISE, RESCUE
+from lakelet.autoloader.source_spec import IGNORE, RAISE, RESCUE
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(

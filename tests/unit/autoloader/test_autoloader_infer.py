@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.formats.json.inference import DEEPEST
+from lakelet.autoloader.formats.json.inferred_types import DEEPEST
 from lakelet.autoloader.schema_growth import UnknownFieldException, UnknownFieldNote, grow, note_of
 from lakelet.autoloader.schema_hints import parse_hints
 

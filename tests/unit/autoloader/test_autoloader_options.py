@@ -11,12 +11,12 @@ from autoloading import schema_of
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
 from lakelet.autoloader.discovery.listing import Filters, list_files
-from lakelet.autoloader.formats.json.inference import Array, Struct, to_spark
+from lakelet.autoloader.formats.json.inferred_types import Array, Struct, to_spark
 from lakelet.autoloader.formats.text_blocks import splittable
-from lakelet.autoloader.options import AutoLoaderOptions, parse_options
-from lakelet.autoloader.planning import pack
+from lakelet.autoloader.micro_batches import pack
 from lakelet.autoloader.schema_hints import apply_hints, parse_hints
-from lakelet.autoloader.spec import FilePart
+from lakelet.autoloader.source_options import AutoLoaderOptions, parse_options
+from lakelet.autoloader.source_spec import FilePart
 from lakelet.base.errors import LakeletError, Location
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.autoloader.data_source import FilesReader, open_files
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from tests.autoloading import Boom, Program, parquet, schema_of
 

@@ -12,7 +12,7 @@ import pytest
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles
 from lakelet.autoloader.discovery.listing import Filters, list_files
-from lakelet.autoloader.options import parse_options
+from lakelet.autoloader.source_options import parse_options
 from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, interval_seconds
 from lakelet.autoloader.state.file_states import STATES, states
 from lakelet.autoloader.state.ledger import SKIPPED, Archive, Ledger

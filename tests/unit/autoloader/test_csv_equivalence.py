@@ -16,7 +16,7 @@ from lakelet.autoloader.formats import UnknownFields
 from lakelet.autoloader.formats.csv.format import CsvReader
 from lakelet.autoloader.formats.csv.records import BrokenRecord, RecordScanner
 from lakelet.autoloader.formats.csv.rules import AT_DELIMITER, NONE, Dialect
-from lakelet.autoloader.spec import FilePart
+from lakelet.autoloader.source_spec import FilePart
 from tests.paths import ROOT
 
 DATA = ROOT / "tests" / "unit" / "data" / "csv-splits.json"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lakelet.autoloader.discovery.files import LocalFiles
-from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, name_pattern
 from lakelet.autoloader.discovery.listing import Filters, list_files
+from lakelet.autoloader.discovery.path_patterns import PathPattern, fixed_folder, name_pattern
 from lakelet.base.errors import LakeletError
 from tests.globs import GLOBS
 

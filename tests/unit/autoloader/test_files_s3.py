@@ -15,8 +15,8 @@ from pyspark.sql import types as t
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles, RemoteFiles, files_for
 from lakelet.autoloader.discovery.listing import Filters, list_files
+from lakelet.autoloader.micro_batches import Planner
 from lakelet.autoloader.part_reader import FilesPartition, PartReader
-from lakelet.autoloader.planning import Planner
 from lakelet.autoloader.source_schema import SchemaLog
 from lakelet.autoloader.state.ledger import Limits
 from lakelet.base.errors import LakeletError

@@ -13,7 +13,7 @@ from format_folder import INFER, Folder, picked, rescued
 from pyspark.sql import types as t
 
 from lakelet.autoloader.schema_growth import UnknownFieldException, grow
-from lakelet.autoloader.spec import BAD_BYTES
+from lakelet.autoloader.source_spec import BAD_BYTES
 from lakelet.base.errors import LakeletError
 
 

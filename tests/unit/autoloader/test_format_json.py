@@ -16,9 +16,9 @@ from pyspark.sql import types as t
 
 from autoloading import INFER, Program, rescued
 from lakelet.autoloader.formats.json.records import records_in
-from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.autoloader.formats.json.syntax_tree import Syntax
 from lakelet.autoloader.schema_hints import parse_hints
-from lakelet.autoloader.spec import PASSED_OVER, UNRESCUED
+from lakelet.autoloader.source_spec import PASSED_OVER, UNRESCUED
 from lakelet.autoloader.text_values import timestamp_micros
 from lakelet.base.errors import LakeletError
 

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from autoloading import Program, rescued
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.formats.typed.orc import OrcReader
-from lakelet.autoloader.spec import FilePart
+from lakelet.autoloader.source_spec import FilePart
 from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]

@@ -19,8 +19,8 @@ from pyspark.sql import types as t
 
 from autoloading import Program, parquet, rescued
 from lakelet.autoloader.formats.typed.arrow_arrays import json_texts
-from lakelet.autoloader.formats.typed.rebase import julian_to_gregorian
-from lakelet.autoloader.spec import FilePart
+from lakelet.autoloader.formats.typed.old_calendar import julian_to_gregorian
+from lakelet.autoloader.source_spec import FilePart
 from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]

@@ -9,7 +9,7 @@ import pytest
 from format_folder import Folder, picked
 from pyspark.sql import types as t
 
-from lakelet.autoloader.spec import BAD_BYTES, NONE
+from lakelet.autoloader.source_spec import BAD_BYTES, NONE
 from lakelet.base.errors import LakeletError
 
 
@@ -72,7 +72,7 @@ def test_line_separators_encodings_and_compression(tmp_path: Path) -> None:
 def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path) -> None:
     from lakelet.autoloader.discovery.files import files_for
     from lakelet.autoloader.formats.fixed_columns import TextReader
-    from lakelet.autoloader.spec import FilePart
+    from lakelet.autoloader.source_spec import FilePart
 
     source = Folder(tmp_path, "text").put("a.txt", b"\xff\xfe\n").open()
     import pyarrow as pa
@@ -97,7 +97,7 @@ def test_FF33_a_byte_that_is_no_character_is_kept_in_utf8_and_replaced_elsewhere
 
     from lakelet.autoloader.discovery.files import files_for
     from lakelet.autoloader.formats.fixed_columns import TextReader
-    from lakelet.autoloader.spec import FilePart
+    from lakelet.autoloader.source_spec import FilePart
 
     source = Folder(tmp_path, "text").put("a.txt", b"a\xe9\xff").open(options)
     reader = TextReader(source.reader_spec(), [("value", t.StringType(), pa.string())], files_for(str(tmp_path))[0], frozenset())

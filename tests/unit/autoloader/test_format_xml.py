@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import types as t
 
 from autoloading import INFER, Program, rescued
-from lakelet.autoloader.formats.json.text import BrokenText, dump
-from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, dump
+from lakelet.autoloader.formats.xml.elements import XmlRules, rows_of, tree_of
 from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]

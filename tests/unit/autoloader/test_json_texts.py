@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, DateType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from lakelet.autoloader.evolving_from_json import JsonCall, JsonColumn, JsonTexts, UnknownJsonFields, changes_since
-from lakelet.autoloader.formats.json.inference import merge
+from lakelet.autoloader.formats.json.inferred_types import merge
 from lakelet.base.errors import LakeletError, Location
 
 WHERE = Location("p.py", 1)

@@ -14,9 +14,9 @@ import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.listing import LISTING
-from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.planning import Planner
-from lakelet.autoloader.spec import ReaderSpec
+from lakelet.autoloader.micro_batches import Planner
+from lakelet.autoloader.source_options import parse_options
+from lakelet.autoloader.source_spec import ReaderSpec
 from lakelet.autoloader.state.ledger import Ledger, Limits, batch_of, first_that_fit, offset_of
 from lakelet.base.errors import LakeletError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from lakelet.autoloader.rounds import QueryRounds, SourceRounds
+from lakelet.autoloader.continuous_rounds import QueryRounds, SourceRounds
 
 
 class Stream:

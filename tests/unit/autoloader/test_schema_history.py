@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
 from lakelet.autoloader.source_schema import SchemaLog
-from lakelet.autoloader.spec import LOCATION_FILE
+from lakelet.autoloader.source_spec import LOCATION_FILE
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.cli.main import main

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from autoloading import INFER, Program, parquet, rescued
-from lakelet.autoloader.options import AutoLoaderOptions, parse_options
-from lakelet.autoloader.settings import BINARY_AS_STRING, LOCAL_TIMESTAMPS, NANOS_AS_LONG, NO_LOCAL_PARQUET
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.session_settings import BINARY_AS_STRING, LOCAL_TIMESTAMPS, NANOS_AS_LONG, NO_LOCAL_PARQUET
+from lakelet.autoloader.source_options import AutoLoaderOptions, parse_options
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError, Location
 
 PARSER = "spark.sql.legacy.timeParserPolicy"

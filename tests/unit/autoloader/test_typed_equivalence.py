@@ -29,8 +29,8 @@ from lakelet.autoloader import SourceSpec
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.formats import UnknownFields, WiderType
 from lakelet.autoloader.formats.typed.parquet import ParquetReader
-from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.spec import FilePart
+from lakelet.autoloader.source_options import parse_options
+from lakelet.autoloader.source_spec import FilePart
 
 EXAMPLES = os.environ.get("LAKELET_PROPERTY_EXAMPLES")
 few = settings(max_examples=int(EXAMPLES or 20), deadline=None, derandomize=not EXAMPLES, suppress_health_check=list(HealthCheck))

@@ -14,7 +14,7 @@ import pytest
 
 from lakelet.base.patching import Patch, patched_with
 from lakelet.files import signatures
-from lakelet.files.reads import Access, Reads, note_doubt, note_path
+from lakelet.files.reads import Access, Reads, note_path, note_stale_reason
 
 PROBE = """
 import json, sys
@@ -23,7 +23,7 @@ reads = Reads((sys.argv[2],))
 source = open(sys.argv[1]).read()
 with reads.watching():
     exec(compile(source, sys.argv[1], "exec"), {"__name__": "user"})
-print(json.dumps([[[a, p] for a, p in reads.found], reads.doubts]))
+print(json.dumps([[[a, p] for a, p in reads.found], reads.stale_reasons]))
 """
 
 
@@ -121,14 +121,14 @@ def test_a_file_has_the_signature_of_the_moment_before_it_was_read_first(tmp_pat
         file.write_bytes(b"changed")
         file.read_text()
         note_path(tmp_path / "absent")
-        note_doubt("look")
+        note_stale_reason("look")
         end()
         (tmp_path / "later").mkdir()
-        note_doubt("after the end")
+        note_stale_reason("after the end")
     assert reads.found[Access.FILE, str(file)] == before != signatures.of_file(str(file))
     assert reads.found[Access.FILE, str(tmp_path / "absent")] == signatures.ABSENT
-    assert "look" in reads.doubts
-    assert "after the end" not in reads.doubts
+    assert "look" in reads.stale_reasons
+    assert "after the end" not in reads.stale_reasons
     assert sys.stdout is not None
     assert not hasattr(sys.stdout, "_reads")
 

@@ -208,4 +208,4 @@ def test_what_code_does_by_way_of_the_map_counts_as_done_by_it(
     reads = Reads((str(tmp_path / "own"),))
     with reads.watching(), using(Outside(PathMap())), patched_with(PYTHON_FILES, None):
         exec(compiled, {"__name__": "user"})
-    assert (not reads.doubts) if doubt is None else (doubt in reads.doubts[0] and "pipeline.py:" in reads.doubts[0])
+    assert (not reads.stale_reasons) if doubt is None else (doubt in reads.stale_reasons[0] and "pipeline.py:" in reads.stale_reasons[0])

@@ -22,7 +22,7 @@ def doubts(file: str, module: str, method: str = "collect") -> list[str]:
     with reads.watching():
         exec(compile("found = call(None)", file, "exec"), names)
     assert names["found"] == "rows"
-    return reads.doubts
+    return reads.stale_reasons
 
 
 @pytest.mark.parametrize("folder", ["/home/jo/shop", "/home/jo/pyspark-demo", "/srv/pyspark/jobs"])

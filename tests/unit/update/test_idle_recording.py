@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Strategy
 from lakelet.update.idle import recording

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import Files, LocalFiles, Scan, files_for, unreadable
-from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, is_pattern, name_pattern
+from lakelet.autoloader.discovery.path_patterns import PathPattern, fixed_folder, is_pattern, name_pattern
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 
 _FOLDERS = 3

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.discovery.globs import fixed_folder
+from lakelet.autoloader.discovery.path_patterns import fixed_folder
 from lakelet.autoloader.text_values import date_days, timestamp_micros, timestamp_ntz_micros
 
 _NARROWER = {"bigint": ("int",), "decimal": ("int", "bigint"), "double": ("int", "bigint", "decimal")}

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.options import Option
-from lakelet.autoloader.spec import BAD_BYTES, PASSED_OVER, UNRESCUED
+from lakelet.autoloader.formats.option_tables import Option
+from lakelet.autoloader.source_spec import BAD_BYTES, PASSED_OVER, UNRESCUED
 from lakelet.base.errors import LakeletError, Location
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 DataField = tuple[str, Any, Any]
 """(name, Spark type, Arrow type) of one data column."""

@@ -15,7 +15,7 @@ from lakelet.autoloader.discovery.files import unreadable
 from lakelet.autoloader.formats.base import Chunk, Format, FormatReader, mark_of
 from lakelet.autoloader.formats.charsets import is_utf8, readable
 from lakelet.autoloader.formats.csv.records import lines_of
-from lakelet.autoloader.formats.options import encoding, flag, line_separator
+from lakelet.autoloader.formats.option_tables import encoding, flag, line_separator
 from lakelet.autoloader.formats.text_blocks import can_split, count_lines, text_blocks
 from lakelet.autoloader.text_values import is_utf8 as has_utf8
 from lakelet.base.errors import LakeletError, Location
@@ -23,7 +23,7 @@ from lakelet.base.errors import LakeletError, Location
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 
 _KINDS = {"path": "string", "modificationTime": "timestamp", "length": "bigint", "content": "binary"}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.autoloader.discovery.files import Files, LocalFiles, files_for
-from lakelet.autoloader.discovery.globs import fixed_folder
-from lakelet.autoloader.formats.options import Option
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.discovery.path_patterns import fixed_folder
+from lakelet.autoloader.formats.option_tables import Option
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError, nearest_names
 
 OFF, MOVE, DELETE = "OFF", "MOVE", "DELETE"

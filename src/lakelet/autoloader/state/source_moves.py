@@ -104,20 +104,20 @@ Ask = Callable[[Folder, Folder, SameNames], LakeletError]
 
 
 @dataclass(frozen=True)
-class Followed:
+class TrackedReads:
     """What a source reads now, with all moves of its files. `moved`: the move that was not known before."""
 
     now: SourceReads
     moved: Move | None = None
 
 
-def followed(before: SourceReads | None, now: SourceReads, compare: Compare, given: Sequence[Move], ask: Ask) -> Followed:
+def followed(before: SourceReads | None, now: SourceReads, compare: Compare, given: Sequence[Move], ask: Ask) -> TrackedReads:
     """Relate what a source reads now to what was noted at its last start. Raises what `ask` makes if only the user can tell.
 
     `given`: what the user says was moved.
     """
     if before is None:
-        return Followed(now)
+        return TrackedReads(now)
     found = found_at(before.folder, now.folder, lambda: compare(before.folder, now.folder, before.moves), given)
     new = [found.move] if found.move is not None else []
     new += [move for old in before.earlier for move in given if is_below(old.path, move[0]) and is_below(move[1], now.folder.path)]
@@ -129,7 +129,7 @@ def followed(before: SourceReads | None, now: SourceReads, compare: Compare, giv
         if (same := compare(old, now.folder, moves)).there:
             raise ask(old, now.folder, same)
     folder = kept_roots(before.folder, now.folder) if found.move is None else now.folder
-    return Followed(replace(now, folder=folder, moves=moves, earlier=earlier), new[0] if new else None)
+    return TrackedReads(replace(now, folder=folder, moves=moves, earlier=earlier), new[0] if new else None)
 
 
 def found_at(before: Folder, now: Folder, compared: Callable[[], SameNames], given: Sequence[Move]) -> Relocation:

@@ -15,7 +15,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.user_code import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, flag_for, needs_map
 from lakelet.files.paths import AnyPath, RemotePath, any_path
-from lakelet.files.reads import note_doubt
+from lakelet.files.reads import note_stale_reason
 from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, scheme_of
 from lakelet.language.registry import Notice, note_look
 
@@ -281,7 +281,7 @@ class FileSystem(DBUtilsPart):
     def _local(self, path: str) -> AnyPath:
         found = user_path(path, self._locate)
         if isinstance(found, RemotePath):
-            note_doubt(f"{caller_location()} looks at {path}")
+            note_stale_reason(f"{caller_location()} looks at {path}")
         return found
 
 

@@ -33,7 +33,7 @@ PRELOADED = (
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.python_streaming_source_runner",
     "lakelet.autoloader.data_source",
-    "lakelet.autoloader.planning",
+    "lakelet.autoloader.micro_batches",
     "lakelet.autoloader.discovery.listing",
     "lakelet.autoloader.state.ledger",
     "lakelet.autoloader.formats.json.format",

@@ -26,9 +26,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BooleanType, DataType, StringType, StructField, StructType
 
 from lakelet.autoloader.evolving_from_json import KEY, JsonCall, JsonColumn, JsonTexts
-from lakelet.autoloader.formats.json.inference import Struct, Type, merge
-from lakelet.autoloader.settings import source_settings
-from lakelet.autoloader.spec import SchemaChange
+from lakelet.autoloader.formats.json.inferred_types import Struct, Type, merge
+from lakelet.autoloader.session_settings import source_settings
+from lakelet.autoloader.source_spec import SchemaEvolution
 from lakelet.base.user_code import caller_location
 from lakelet.language.sql_text.tokens import Token, closing, edited, may_have, plain_tokens
 from lakelet.spark.names.table_functions import evaluated
@@ -84,7 +84,7 @@ class Growth:
     """
 
     spark: SparkSession
-    changes: list[SchemaChange] = field(default_factory=list)
+    changes: list[SchemaEvolution] = field(default_factory=list)
     _start: str = field(default_factory=lambda: f"{uuid.uuid4().hex}:")
 
     def function_of(self, column: JsonColumn) -> Any:

@@ -26,7 +26,7 @@ from lakelet.base.names import TableName, all_quoted
 from lakelet.base.user_code import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.files.delta_log import TableLog, streams_from_log
-from lakelet.files.reads import note_doubt
+from lakelet.files.reads import note_stale_reason
 from lakelet.files.remote import scheme_of
 from lakelet.jvm.frames import loaded, of_java
 from lakelet.jvm.sessions import plain_reader
@@ -98,7 +98,7 @@ def information(spark: SparkSession, name: TableName | None, *, streaming: bool 
     if streaming:
         what = f"{name} describes the catalog as it is now, and cannot be read as a stream"
         raise LakeletError("QUERY_KIND", what, where=caller_location(), todo="Read it without STREAM, with spark.read.table.")
-    note_doubt(f"{caller_location()} reads {name}")
+    note_stale_reason(f"{caller_location()} reads {name}")
     return _rows_of_relation(spark, asked, storage)
 
 

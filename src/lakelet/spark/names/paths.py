@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.names import quoted
 from lakelet.base.user_code import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, is_hosted

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
 from lakelet.autoloader.evolving_from_json import KEY, JsonCall, JsonColumn
-from lakelet.autoloader.loading import struct_of
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.reader_arguments import struct_of
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import TableName
 from lakelet.base.raised import pointed

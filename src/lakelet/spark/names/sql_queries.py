@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.data_source import open_files, read_files
-from lakelet.autoloader.settings import source_settings
+from lakelet.autoloader.session_settings import source_settings
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import all_quoted, quoted, split_name
 from lakelet.base.user_code import caller_location

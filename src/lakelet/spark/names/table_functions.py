@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.loading import struct_of
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.reader_arguments import struct_of
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.text import option_text

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.patching import Patch, without_context
 from lakelet.base.user_code import PACKAGE, caller_location
-from lakelet.files.reads import note_doubt
+from lakelet.files.reads import note_stale_reason
 from lakelet.language.registry import active_reader
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.doors import Call, Rest, around, before
@@ -138,7 +138,7 @@ _NOTED_WHY = "an update with nothing to do runs without Spark only where everyth
 def note_call(call: Call) -> Call:
     """Note a call of user code, wherever it stands."""
     if not call.by_lakelet and not call.by_pyspark:
-        note_doubt(f"{caller_location()} calls {call.method}")
+        note_stale_reason(f"{caller_location()} calls {call.method}")
     return call
 
 
@@ -146,7 +146,7 @@ def note_call(call: Call) -> Call:
 def note_top_level_call(call: Call) -> Call:
     """Note a call of user code at the top level of a file; functions of datasets describe queries by it."""
     if active_reader() is None and not call.by_lakelet and not call.by_pyspark:
-        note_doubt(f"{caller_location()} calls {call.method}")
+        note_stale_reason(f"{caller_location()} calls {call.method}")
     return call
 
 

@@ -16,7 +16,7 @@ from delta.tables import DeltaTable
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.autoloader.loading import reader_arguments
+from lakelet.autoloader.reader_arguments import reader_arguments
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted, split_name
 from lakelet.base.user_code import caller_location

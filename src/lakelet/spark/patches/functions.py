@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from lakelet.autoloader.formats.json.inference import NULL, Type, finish, merge, to_spark, type_of
-from lakelet.autoloader.formats.json.text import BrokenText, parse
+from lakelet.autoloader.formats.json.inferred_types import NULL, Type, finish, merge, to_spark, type_of
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, parse
 from lakelet.base import secrets
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted_if_needed

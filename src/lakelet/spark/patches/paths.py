@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from lakelet.autoloader.loading import FORMAT as CLOUD_FILES
-from lakelet.autoloader.loading import reader_arguments
+from lakelet.autoloader.reader_arguments import FORMAT as CLOUD_FILES
+from lakelet.autoloader.reader_arguments import reader_arguments
 from lakelet.spark.names.outside import active_map
 from lakelet.spark.names.paths import FILE_FORMATS, located
 from lakelet.spark.patches.doors import Call, before

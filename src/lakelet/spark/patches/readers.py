@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from lakelet.autoloader.loading import given_options, pop_path, reader_arguments, remember, struct_of
-from lakelet.autoloader.options import batch_usage
+from lakelet.autoloader.reader_arguments import given_options, pop_path, reader_arguments, remember, struct_of
+from lakelet.autoloader.source_options import batch_usage
 from lakelet.base.names import quoted
 from lakelet.base.user_code import caller_location
 from lakelet.jvm.frames import java_reader

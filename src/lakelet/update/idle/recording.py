@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.discovery.globs import fixed_folder
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.discovery.path_patterns import fixed_folder
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.terminals import VOLATILE
 from lakelet.files import signatures
@@ -84,7 +84,7 @@ def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[T
 
     Its facts are taken before the flows are decided again: what comes later counts as a change.
     """
-    for reason in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
+    for reason in (*recording.reads.stale_reasons, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
         raise _StaleReason(reason)
     found = (*recording.start, *_read(recording, opened, everything), *facts.looked_up(recording.here, _stored(opened)))
     events, steps = idle_update(opened, everything)

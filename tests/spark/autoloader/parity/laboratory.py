@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.spec import LINE_INTERNAL
+from lakelet.autoloader.source_spec import LINE_INTERNAL
 from lakelet.spark.launch.environment import SPARK_VERSION, cache_folder, fetch
 from tests.autoloading import Program
 from tests.spark.autoloader.parity import avro_files, text_files, typed_files

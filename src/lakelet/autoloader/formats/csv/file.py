@@ -17,7 +17,7 @@ from lakelet.autoloader.formats.csv.blocks import BlockSplitter, SplitBlock, who
 from lakelet.autoloader.formats.csv.records import Record, records_of
 from lakelet.autoloader.formats.csv.rules import CsvRules
 from lakelet.autoloader.formats.text_blocks import count_lines, text_blocks
-from lakelet.autoloader.spec import ReaderSpec
+from lakelet.autoloader.source_spec import ReaderSpec
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,15 @@ from lakelet.autoloader.formats.csv.inference import CsvInference, TypeFinder
 from lakelet.autoloader.formats.csv.records import Record, RecordScanner
 from lakelet.autoloader.formats.csv.rules import OPTIONS, CsvRules, problem_of, rules_of
 from lakelet.autoloader.formats.csv.values import ColumnReader, reader_of, supported
-from lakelet.autoloader.formats.json.inference import to_spark
+from lakelet.autoloader.formats.json.inferred_types import to_spark
 from lakelet.autoloader.formats.text_blocks import can_split
 from lakelet.autoloader.schema_growth import is_hinted, wider
-from lakelet.autoloader.spec import ReaderSpec
+from lakelet.autoloader.source_spec import ReaderSpec
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.spec import FilePart
+    from lakelet.autoloader.source_spec import FilePart
 
 
 WIDENED = "NEW_FIELDS_AND_WIDENED_TYPES_IN_FILE"

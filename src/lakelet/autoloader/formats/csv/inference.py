@@ -19,7 +19,7 @@ from lakelet.autoloader.formats.csv.blocks import BlockSplitter
 from lakelet.autoloader.formats.csv.file import CsvFile
 from lakelet.autoloader.formats.csv.rules import BLANKS, CsvRules, rules_of
 from lakelet.autoloader.formats.csv.values import ColumnReader, inferred_date_reader, ntz_reader, reader_of, supported, timestamp_reader
-from lakelet.autoloader.formats.json.inference import (
+from lakelet.autoloader.formats.json.inferred_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -36,7 +36,7 @@ from lakelet.autoloader.schema_growth import is_hinted, wider
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.spec import ReaderSpec
+    from lakelet.autoloader.source_spec import ReaderSpec
 
 
 _MOMENTS = (DATE, TIMESTAMP_NTZ, TIMESTAMP)  # each takes the values of those before it

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.formats.options import (
+from lakelet.autoloader.formats.option_tables import (
     DATE_PATTERNS,
     LOCALE,
     Option,
@@ -20,10 +20,10 @@ from lakelet.autoloader.formats.options import (
     text,
     word,
 )
-from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
+from lakelet.autoloader.session_settings import LOCAL_TIMESTAMPS
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import ReaderSpec
+    from lakelet.autoloader.source_spec import ReaderSpec
 
 BACK_TO_DELIMITER, CLOSING_QUOTE = "BACK_TO_DELIMITER", "STOP_AT_CLOSING_QUOTE"
 AT_DELIMITER, SKIP_VALUE, RAISE_ERROR = "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR"

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.base import UnknownFields
-from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
+from lakelet.autoloader.formats.json.arrow_parser import BlockParser, Dirty
 from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.text_blocks import has_lone_cr
-from lakelet.autoloader.spec import IGNORE, RAISE
+from lakelet.autoloader.source_spec import IGNORE, RAISE
 from lakelet.autoloader.text_values import ARROW_TIMESTAMP, date_column, parsed_column, timestamp_column
 
 _NESTED = re.compile(rb'":\s*[\[{]')

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
 from lakelet.autoloader.formats.json.blocks import BlockReader
-from lakelet.autoloader.formats.json.file_inference import FileInference
-from lakelet.autoloader.formats.json.inference import TypeRules
+from lakelet.autoloader.formats.json.inference import FileInference
+from lakelet.autoloader.formats.json.inferred_types import TypeRules
 from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader, JsonVariantReader
 from lakelet.autoloader.formats.json.records import RecordLayout
 from lakelet.autoloader.formats.json.rows import RowRules
-from lakelet.autoloader.formats.json.text import BrokenText, Syntax, first_value, records_of
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, Syntax, first_value, records_of
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
-from lakelet.autoloader.formats.options import DATE_PATTERNS, LOCALE, encoding, flag, line_separator, text, word
-from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
+from lakelet.autoloader.formats.option_tables import DATE_PATTERNS, LOCALE, encoding, flag, line_separator, text, word
+from lakelet.autoloader.session_settings import LOCAL_TIMESTAMPS
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 
 _KEY = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')

@@ -1,257 +1,212 @@
-"""Schema inference by Spark's rules (FF-9, FS-6, FS-7), from trees of `json.text` and from Arrow types.
-
-A type is one of the words NULL, BOOLEAN, BIGINT, DOUBLE, TIMESTAMP, TIMESTAMP_NTZ, DATE, STRING, a `Decimal_`, an `Array`, or a
-`Struct`. Struct fields keep the order in which they were first seen; names differ by case until `finish`, which folds spellings, drops
-what has no content and sorts by name.
-"""
+"""Inference over records and files: vectorised per block, record by record where a block does not fit (FF-9)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from lakelet.autoloader.formats.json.text import Node, Num, Obj
-
-NULL, BOOLEAN, INT, BIGINT, DOUBLE, STRING = "null", "boolean", "int", "bigint", "double", "string"  # INT: of CSV only
-TIMESTAMP, TIMESTAMP_NTZ, DATE = "timestamp", "timestamp_ntz", "date"
-DEEPEST = 62  # levels of nesting that become types; Arrow's messages between Python and the JVM take no more than 64
-
-
-@dataclass(frozen=True)
-class Decimal_:
-    """DECIMAL(precision, scale)."""
-
-    precision: int
-    scale: int
-
-
-@dataclass(frozen=True)
-class Array:
-    """ARRAY of one element type."""
-
-    element: Type
+from lakelet.autoloader.discovery.files import Files
+from lakelet.autoloader.formats.json.arrow_parser import BlockParser
+from lakelet.autoloader.formats.json.inferred_types import (
+    NULL,
+    STRING,
+    Array,
+    Struct,
+    Type,
+    TypeRules,
+    UncertainType,
+    finish,
+    fold_spellings,
+    from_arrow,
+    merge,
+    to_spark,
+    type_of,
+)
+from lakelet.autoloader.formats.json.records import RecordLayout, document_records, separated_records
+from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, Obj, first_value, objects_of, records_of
+from lakelet.autoloader.formats.text_blocks import has_lone_cr, read_blocks
+from lakelet.autoloader.schema_growth import grow
 
 
-@dataclass(frozen=True)
-class Struct:
-    """STRUCT; the order of `fields` is the order of first sight until `finish`."""
+class RecordInference:
+    """Collects the types of records.
 
-    fields: Mapping[str, Type] = field(default_factory=dict)
-
-
-Type: TypeAlias = "str | Decimal_ | Array | Struct"
-_TIMESTAMPS = (TIMESTAMP, TIMESTAMP_NTZ)
-_LONG_AS_DECIMAL = Decimal_(20, 0)
-
-
-@dataclass(frozen=True)
-class TypeRules:
-    """How values get their types.
-
-    all_text: every top-level column is STRING (no `inferColumnTypes`).
-    primitives_as_string: every scalar is STRING.
-    prefers_decimal: a number with a fraction is DECIMAL where 38 digits hold it.
-    decimal_texts: so is such a number in quotes, as in Spark.
-    timestamps: the parser that says which texts are TIMESTAMP (`inferTimestamp`); None: no text is.
-    local_timestamps: the parser that says which of them are TIMESTAMP_NTZ (`spark.sql.timestampType`); None: no text is.
-    drop_all_null: a field that never has content is not a column (`dropFieldIfAllNull`).
+    Args:
+        rules: how the records are read; their typing says how values get their types.
+        known: schema whose columns are left out; then only what it does not know is collected (evolution), and the wider types of
+            numbers that it does not take, where the mode widens types.
     """
 
-    all_text: bool = False
-    primitives_as_string: bool = False
-    prefers_decimal: bool = False
-    decimal_texts: bool = False
-    timestamps: Callable[[str], int | None] | None = None
-    local_timestamps: Callable[[str], int | None] | None = None
-    drop_all_null: bool = False
+    def __init__(self, rules: RowRules, *, known: Any | None = None) -> None:
+        self._rules, self._known = rules, known
+        self._typing = rules.typing
+        self._prune = None if known is None else RowReader([(f.name, f.dataType) for f in known.fields], rules).unknown_part
+        self._parser = BlockParser(None)
+        self._found: Type = Struct()
+        self._wide = known
+
+    @property
+    def found(self) -> Type:
+        """The type of everything collected, unfinished: it can be merged with that of other records."""
+        return self._found
+
+    def result(self) -> Any:
+        """The finished Spark schema of everything collected; without columns when there was nothing."""
+        kind = self._found
+        if self._typing.all_text and isinstance(kind, Struct):
+            names = fold_spellings((name, STRING) for name, inner in kind.fields.items() if name and self._has_content(inner))
+            found = to_spark(Struct(dict.fromkeys(sorted(names), STRING)))
+        else:
+            found = schema_of(self._found, self._typing)
+        return found if self._wide is None or self._wide is self._known else grow(self._wide, found)[0]
+
+    def add_block(self, block: bytes) -> None:
+        """Take in a block of lines, one record each. Broken ones say nothing about the schema."""
+        singly = (self._rules.widens and self._known is not None) or not self._rules.syntax.non_numeric
+        if singly or (self._rules.cr_ends_line and has_lone_cr(block)):
+            self.add_lines(block.split(b"\n"))
+            return
+        tables, lines = self._parser.pieces(block)
+        kinds = [self._from_table(table) for table in tables]
+        if None in kinds:
+            self.add_lines(block.split(b"\n"))
+            return
+        for kind in kinds:
+            self._add_type(kind if kind is not None else Struct())
+        self.add_lines(lines)
+
+    def add_lines(self, lines: Iterable[bytes]) -> None:
+        """Take in the records of single lines."""
+        for line in lines:
+            self.add_line(line)
+
+    def add_line(self, line: bytes) -> None:
+        """Take in the text of one record, line ends inside included."""
+        for record in self._records_of_line(line):
+            part = record if self._prune is None else self._prune(record)
+            kind = type_of(part, self._typing)
+            if isinstance(kind, Struct):
+                self._add_type(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
+            if self._rules.widens and self._wide is not None:
+                self._wide = widened(self._wide, part, self._rules)
+
+    def _has_content(self, kind: Type) -> bool:
+        return not self._typing.drop_all_null or finish(kind, self._typing) is not None
+
+    def _add_type(self, kind: Type) -> None:
+        self._found = merge(self._found, kind)
+
+    def _from_table(self, table: Any | None) -> Type | None:
+        if table is None:
+            return None
+        try:
+            kind = Struct({name: self._column_type(table.column(name)) for name in table.column_names})
+        except UncertainType:
+            return None
+        return kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive)
+
+    def _column_type(self, column: Any) -> Type:
+        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        return from_arrow(array, self._typing)
+
+    def _records_of_line(self, line: bytes) -> list[Obj]:
+        if not line.strip():
+            return []
+        if self._rules.cr_ends_line and b"\r" in line.strip(b"\r"):
+            return [record for part in line.split(b"\r") for record in self._records_of_line(part)]
+        try:
+            node, _ = first_value(readable_start(line)[0], self._rules.syntax)
+            return list(objects_of(node) if self._known is None else records_of(node))
+        except BrokenText:
+            return []
 
 
-_DEFAULT = TypeRules()
+class FileInference(RecordInference):
+    """Collects the types of records, file after file.
+
+    Args:
+        files: file system of the paths.
+        layout: how files are cut into records.
+        rules, known: see `RecordInference`.
+    """
+
+    def __init__(self, files: Files, rules: RowRules, layout: RecordLayout, *, known: Any | None = None) -> None:
+        super().__init__(rules, known=known)
+        self._files, self._layout = files, layout
+
+    def add_file(self, path: str) -> None:
+        """Take in the records of one file."""
+        if self._layout.multi_line:
+            for record in document_records(self._files, path, self._layout, self._rules.syntax):
+                self.add_line(record.text)
+        elif not self._layout.is_lines:
+            self._add_separated(path, self._layout)
+        else:
+            for number, block in enumerate(read_blocks(self._files, path)):
+                if not number and not (layout := self._layout.of_file(block[:4])).is_lines:
+                    self._add_separated(path, layout)
+                    return
+                self.add_block(block)
+
+    def _add_separated(self, path: str, layout: RecordLayout) -> None:
+        for lines in separated_records(self._files, path, layout):
+            self.add_lines(lines)
 
 
-def type_of(node: Node, typing: TypeRules = _DEFAULT, depth: int = 0) -> Type:
-    """Type of one value. An empty text counts as NULL, as in Spark. What is nested more than `DEEPEST` levels deep stays JSON text."""
-    if node is None or (type(node) is str and not node):
-        return NULL
-    if node is True or node is False:
-        return STRING if typing.primitives_as_string else BOOLEAN
-    if isinstance(node, Num):
-        return STRING if typing.primitives_as_string else number_type(node, decimal=typing.prefers_decimal)
-    if isinstance(node, str):
-        return _text_type(node, typing)
-    if depth >= DEEPEST:
-        return STRING
-    if isinstance(node, Obj):
-        fields: dict[str, Type] = {}
-        for key, value in node:
-            known = fields.get(key)
-            kind = type_of(value, typing, depth + 1)
-            fields[key] = kind if known is None else merge(known, kind)
-        return Struct(fields)
-    element: Type = NULL
-    for item in node:
-        element = merge(element, type_of(item, typing, depth + 1))
-    return Array(element)
+def schema_of(found: Type, typing: TypeRules) -> Any:
+    """The finished Spark schema of the type of records; without columns where they have none."""
+    kind = finish(found, typing)
+    return to_spark(kind if kind is not None else Struct())
 
 
-def _text_type(text: str, typing: TypeRules) -> Type:
-    number = _decimal_text(text) if typing.decimal_texts else None
-    if number is not None:
-        return number
-    if typing.timestamps is None:
-        return STRING
-    if typing.local_timestamps is not None and typing.local_timestamps(text) is not None:
-        return TIMESTAMP_NTZ
-    return TIMESTAMP if typing.timestamps(text) is not None else STRING
+def widened(known: Any, value: Any, rules: RowRules, path: str = "") -> Any:
+    """A type in which the numbers of a value that it does not take have their wider types."""
+    from pyspark.sql.types import ArrayType, StructField, StructType
+
+    kind = known.typeName()
+    if kind == "struct" and isinstance(value, Obj):
+        found = dict(value) if rules.case_sensitive else {name.lower(): inner for name, inner in value}
+        fields = []
+        for field in known.fields:
+            name = field.name if rules.case_sensitive else field.name.lower()
+            inner = widened(field.dataType, found[name], rules, f"{path}{field.name}.") if name in found else field.dataType
+            fields.append(field if inner is field.dataType else StructField(field.name, inner, field.nullable, field.metadata))
+        return known if all(a is b for a, b in zip(fields, known.fields, strict=True)) else StructType(fields)
+    if kind == "array" and isinstance(value, list) and not isinstance(value, Obj):
+        element = known.elementType
+        for item in value:
+            element = widened(element, item, rules, path + "element.")
+        return known if element is known.elementType else ArrayType(element, known.containsNull)
+    wide = wider_type(value, known, rules, path.rstrip("."))
+    return known if wide is None else wide
 
 
-_FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+def unknown_types(kind: Struct, known: Any, *, fold: bool = False) -> Struct:
+    """The part of a type that a Spark struct type does not know; names that differ by case only count as known.
+
+    `fold`: what is inside them then counts as inside the known field (`readerCaseSensitive` false).
+    """
+    by_name = {(field.name.lower() if fold else field.name): field for field in known.fields}
+    lower = {field.name.lower() for field in known.fields}
+    fields: dict[str, Type] = {}
+    for name, inner in kind.fields.items():
+        field = by_name.get(name.lower() if fold else name)
+        if field is not None:
+            part = _unknown_inside(inner, field.dataType, fold)
+            if part is not None:
+                fields[field.name] = merge(fields.get(field.name, NULL), part)
+        elif name.lower() not in lower:
+            fields[name] = inner
+    return Struct(fields)
 
 
-def is_number(text: str) -> bool:
-    """Whether a text is a number in digits."""
-    return _FRACTION.fullmatch(text) is not None
-
-
-def _decimal_text(text: str) -> Decimal_ | None:
-    """DECIMAL of a number in quotes where its digits, as they stand, are one; None for any other text, as in Spark (FF-48)."""
-    number = text.replace(",", "")
-    if not is_number(number):
-        return None
-    digits, exponent = Decimal(number).as_tuple()[1:]
-    return Decimal_(len(digits), -int(exponent)) if 0 <= -int(exponent) <= len(digits) <= 38 else None
-
-
-def _decimal_type(literal: str) -> Type:
-    """DECIMAL with the digits of a number; DOUBLE where 38 do not hold it."""
-    digits, exponent = Decimal(literal).as_tuple()[1:]
-    scale = max(0, -int(exponent))
-    precision = max(len(digits) + max(0, int(exponent)), scale)
-    return Decimal_(precision, scale) if precision <= 38 else DOUBLE
-
-
-def number_type(literal: str, *, decimal: bool = False) -> Type:
-    """Type of the text of a number; `decimal`: fractions are DECIMAL where 38 digits hold them."""
-    if not literal.lstrip("-").isdigit():
-        return _decimal_type(literal) if decimal and _FRACTION.fullmatch(literal) else DOUBLE
-    digits = len(literal.lstrip("-").lstrip("0"))
-    if digits <= 19 and -(1 << 63) <= int(literal) < 1 << 63:
-        return BIGINT
-    return Decimal_(digits, 0) if digits <= 38 else DOUBLE
-
-
-def merge(a: Type, b: Type) -> Type:
-    """The narrowest type that takes values of both, by Spark's rules for JSON; STRING where there is none."""
-    if a == b or b == NULL:
-        return a
-    if a == NULL:
-        return b
-    if isinstance(a, Struct) and isinstance(b, Struct):
-        fields = dict(a.fields)
-        for name, kind in b.fields.items():
-            fields[name] = merge(fields[name], kind) if name in fields else kind
-        return Struct(fields)
-    if isinstance(a, Array) and isinstance(b, Array):
-        return Array(merge(a.element, b.element))
-    return TIMESTAMP if a in _TIMESTAMPS and b in _TIMESTAMPS else _merge_numbers(a, b)
-
-
-def _merge_numbers(a: Type, b: Type) -> Type:
-    left, right = (_LONG_AS_DECIMAL if kind == BIGINT else kind for kind in (a, b))
-    if isinstance(left, Decimal_) and isinstance(right, Decimal_):
-        scale = max(left.scale, right.scale)
-        whole = max(left.precision - left.scale, right.precision - right.scale)
-        return Decimal_(whole + scale, scale) if whole + scale <= 38 else DOUBLE
-    numbers = all(kind == DOUBLE or isinstance(kind, Decimal_) for kind in (left, right))
-    return DOUBLE if numbers else STRING
-
-
-def finish(kind: Type, typing: TypeRules = _DEFAULT) -> Type | None:
-    """The stored form of a type: NULL becomes STRING, content-free structs vanish (None), spellings are folded, fields sorted by name."""
-    if kind == NULL:
-        return None if typing.drop_all_null else STRING
-    if isinstance(kind, Array):
-        element = finish(kind.element, typing)
+def _unknown_inside(kind: Type, known: Any, fold: bool) -> Type | None:
+    name = known.typeName()
+    if name == "struct" and isinstance(kind, Struct):
+        part = unknown_types(kind, known, fold=fold)
+        return part if part.fields else None
+    if name == "array" and isinstance(kind, Array):
+        element = _unknown_inside(kind.element, known.elementType, fold)
         return None if element is None else Array(element)
-    if isinstance(kind, Struct):
-        done = {name: finish(inner, typing) for name, inner in fold_spellings(kind.fields.items()).items() if name}
-        kept = {name: done[name] for name in sorted(done)}
-        fields = {name: inner for name, inner in kept.items() if inner is not None}
-        return Struct(fields) if fields else None
-    return kind
-
-
-def fold_spellings(fields: Iterable[tuple[str, Type]]) -> dict[str, Type]:
-    """Fields whose names differ by case only become one: first spelling, merged type (FS-6)."""
-    spelling: dict[str, str] = {}
-    folded: dict[str, Type] = {}
-    for name, kind in fields:
-        first = spelling.setdefault(name.lower(), name)
-        folded[first] = merge(folded[first], kind) if first in folded else kind
-    return folded
-
-
-def is_column(name: str, value: Node, typing: TypeRules = _DEFAULT) -> bool:
-    """Whether an unknown field of this value would become a column (FS-7: `{}` alone does not, nor a field without a name)."""
-    if not name:
-        return False
-    return (typing.all_text and not typing.drop_all_null) or finish(type_of(value, typing), typing) is not None
-
-
-def to_spark(kind: Type) -> Any:
-    """The Spark data type of a finished type."""
-    from pyspark.sql import types as t
-
-    if isinstance(kind, Struct):
-        return t.StructType([t.StructField(name, to_spark(inner), True) for name, inner in kind.fields.items()])
-    if isinstance(kind, Array):
-        return t.ArrayType(to_spark(kind.element), True)
-    if isinstance(kind, Decimal_):
-        return t.DecimalType(kind.precision, kind.scale)
-    plain = {BOOLEAN: t.BooleanType, INT: t.IntegerType, BIGINT: t.LongType, DOUBLE: t.DoubleType, STRING: t.StringType}
-    plain |= {TIMESTAMP: t.TimestampType, TIMESTAMP_NTZ: t.TimestampNTZType, DATE: t.DateType}
-    return plain[kind]()
-
-
-class UncertainType(Exception):
-    """Arrow's inference does not keep what decides about Spark's type: the block has to be inferred record by record."""
-
-
-def from_arrow(column: Any, typing: TypeRules = _DEFAULT, depth: int = 1) -> Type:
-    """Type of an Arrow array that pyarrow's JSON reader inferred. Raises Uncertain where the literal texts are needed to know it."""
-    kind = column.type
-    if pa.types.is_null(kind):
-        return NULL
-    if depth >= DEEPEST and pa.types.is_nested(kind):
-        raise UncertainType
-    if pa.types.is_struct(kind):
-        return Struct({kind.field(i).name: from_arrow(column.field(i), typing, depth + 1) for i in range(kind.num_fields)})
-    if pa.types.is_list(kind):
-        return Array(from_arrow(column.flatten(), typing, depth + 1))
-    if column.null_count == len(column):
-        return NULL
-    is_datetime = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
-    needs_literal = (is_datetime or pa.types.is_string(kind)) and (typing.timestamps is not None or typing.decimal_texts)
-    if needs_literal or (typing.prefers_decimal and pa.types.is_floating(kind)):
-        raise UncertainType
-    if typing.primitives_as_string and not pa.types.is_string(kind):
-        return STRING
-    if pa.types.is_string(kind):
-        return STRING if (pc.max(pc.binary_length(column)).as_py() or 0) > 0 else NULL
-    if pa.types.is_floating(kind):
-        if (pc.max(pc.abs(column)).as_py() or 0) >= float(1 << 63):
-            raise UncertainType
-        return DOUBLE
-    if pa.types.is_integer(kind):
-        return BIGINT
-    if pa.types.is_boolean(kind):
-        return BOOLEAN
-    if is_datetime:
-        return STRING  # pyarrow guesses dates and times from texts; Spark does not unless `inferTimestamp` is set
-    raise UncertainType
+    return None

@@ -21,11 +21,11 @@ from lakelet.autoloader.formats.charsets import utf8_chunks
 from lakelet.autoloader.formats.json.blocks import BlockReader, BlockRows
 from lakelet.autoloader.formats.json.records import JsonRecord, RecordLayout, document_records, separated_records
 from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules, readable_start
-from lakelet.autoloader.formats.json.text import BrokenText, dump, first_value, has_more, repeats_key
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, dump, first_value, has_more, repeats_key
 from lakelet.autoloader.formats.text_blocks import count_lines, head_of, open_stream, read_blocks
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import FilePart
+    from lakelet.autoloader.source_spec import FilePart
 
 
 _DOCUMENT_BLOCK = 4 << 20  # bytes of records that are converted together

@@ -14,7 +14,7 @@ from typing import Any
 
 from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks, wide_codec
-from lakelet.autoloader.formats.json.text import BrokenText, Scanner, Syntax, parse_prefix
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, Scanner, Syntax, parse_prefix
 from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream, splittable
 from lakelet.autoloader.text_values import is_utf8 as has_utf8
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats.base import UnknownFields, WiderType
 from lakelet.autoloader.formats.charsets import readable
-from lakelet.autoloader.formats.json.inference import TypeRules, is_column, is_number, number_type, to_spark
-from lakelet.autoloader.formats.json.text import (
+from lakelet.autoloader.formats.json.inferred_types import TypeRules, is_column, is_number, number_type, to_spark
+from lakelet.autoloader.formats.json.syntax_tree import (
     Arr,
     BrokenText,
     Node,
@@ -38,10 +38,10 @@ from lakelet.autoloader.formats.json.text import (
 )  # fmt: skip
 from lakelet.autoloader.formats.json.values import DatetimeFormats, rounded_decimal, scalar
 from lakelet.autoloader.schema_growth import is_hinted, wider
-from lakelet.autoloader.spec import IGNORE, RAISE, RESCUE
+from lakelet.autoloader.source_spec import IGNORE, RAISE, RESCUE
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import ReaderSpec
+    from lakelet.autoloader.source_spec import ReaderSpec
 
 WIDENED = "NEW_FIELDS_AND_WIDENED_TYPES_IN_RECORD_WITH_FILE_PATH"
 Converter = Callable[[Node], tuple[Any, str | None]]  # value → (typed value, JSON text of what was rescued)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from lakelet.autoloader.formats.json.text import Node, Num
+from lakelet.autoloader.formats.json.syntax_tree import Node, Num
 from lakelet.autoloader.text_values import (
     DATE,
     TIMESTAMP,

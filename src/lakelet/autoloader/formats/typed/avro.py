@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from lakelet.autoloader.formats.options import Option, flag
+from lakelet.autoloader.formats.option_tables import Option, flag
+from lakelet.autoloader.formats.typed.old_calendar import mode_of, rebase_option
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
-from lakelet.autoloader.formats.typed.rebase import mode_of, rebase_option
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 
 Change = Callable[[Any], Any]

@@ -26,7 +26,7 @@ from lakelet.autoloader.formats.typed.arrow_arrays import (
 )
 from lakelet.autoloader.formats.typed.schema import spark_type
 from lakelet.autoloader.schema_growth import is_hinted, wider
-from lakelet.autoloader.spec import RAISE, RESCUE
+from lakelet.autoloader.source_spec import RAISE, RESCUE
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _MICROS = 1_000_000

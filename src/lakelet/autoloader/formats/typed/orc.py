@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 from pyarrow import orc
 
-from lakelet.autoloader.formats.options import flag
+from lakelet.autoloader.formats.option_tables import flag
 from lakelet.autoloader.formats.typed.arrow_arrays import with_leaves
+from lakelet.autoloader.formats.typed.old_calendar import CORRECTED, LEGACY, OldDates
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
-from lakelet.autoloader.formats.typed.rebase import CORRECTED, LEGACY, OldDates
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 
 _ROWS = 64 << 10

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
-from lakelet.autoloader.formats.options import flag
+from lakelet.autoloader.formats.option_tables import flag
 from lakelet.autoloader.formats.typed.arrow_arrays import leaves_of, with_leaves
+from lakelet.autoloader.formats.typed.old_calendar import mode_of, rebase_option
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
-from lakelet.autoloader.formats.typed.rebase import mode_of, rebase_option
 from lakelet.autoloader.formats.typed.schema import spark_type
-from lakelet.autoloader.settings import BINARY_AS_STRING, NANOS_AS_LONG, NO_LOCAL_PARQUET
+from lakelet.autoloader.session_settings import BINARY_AS_STRING, NANOS_AS_LONG, NO_LOCAL_PARQUET
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 _ROWS = 64 << 10
 _TIMESTAMP = pa.timestamp("us", "UTC")

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
-from lakelet.autoloader.formats.options import Option, word
+from lakelet.autoloader.formats.option_tables import Option, word
 from lakelet.autoloader.formats.typed.columns import ExtraFields, RecordFields, TypedRules
-from lakelet.autoloader.formats.typed.rebase import OldDates, rebase_old_dates
+from lakelet.autoloader.formats.typed.old_calendar import OldDates, rebase_old_dates
 from lakelet.autoloader.formats.typed.schema import merged_columns, schema_of, supported
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 STRICT, LOSSLESS = "strict", "lossless"
 UPCAST: Option = word("typedUpcast", STRICT, (STRICT, LOSSLESS))

@@ -13,7 +13,7 @@ from lakelet.autoloader.schema_growth import grow, is_hinted, wider
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
-    from lakelet.autoloader.spec import ReaderSpec
+    from lakelet.autoloader.source_spec import ReaderSpec
 
 _SIMPLE: Sequence[tuple[Callable[[Any], bool], type[t.DataType]]] = (
     (pa.types.is_boolean, t.BooleanType),

@@ -11,22 +11,22 @@ import pyarrow as pa
 from lakelet.autoloader.discovery.files import Files, unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, mark_of
 from lakelet.autoloader.formats.charsets import charset, text_chunks, with_lost_bytes
-from lakelet.autoloader.formats.json.file_inference import unknown_types, widened
-from lakelet.autoloader.formats.json.inference import Struct, Type, finish, to_spark
+from lakelet.autoloader.formats.json.inference import unknown_types, widened
+from lakelet.autoloader.formats.json.inferred_types import Struct, Type, finish, to_spark
 from lakelet.autoloader.formats.json.rows import JsonRow, RowReader, RowRules
-from lakelet.autoloader.formats.json.text import BrokenText, Obj
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, Obj
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
-from lakelet.autoloader.formats.options import DATE_PATTERNS, LOCALE, encoding, flag, ratio, text
+from lakelet.autoloader.formats.option_tables import DATE_PATTERNS, LOCALE, encoding, flag, ratio, text
 from lakelet.autoloader.formats.text_blocks import open_stream
-from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
-from lakelet.autoloader.formats.xml.types import Shaper, XmlTyping, xml_scalar
+from lakelet.autoloader.formats.xml.elements import XmlRules, rows_of, tree_of
+from lakelet.autoloader.formats.xml.values import Shaper, XmlTyping, xml_scalar
 from lakelet.autoloader.schema_growth import grow
-from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
+from lakelet.autoloader.session_settings import LOCAL_TIMESTAMPS
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.spec import FilePart, ReaderSpec
+    from lakelet.autoloader.source_spec import FilePart, ReaderSpec
 
 _ROWS = 2000  # per chunk
 _DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from lakelet.autoloader.discovery.files import Files, files_for
 from lakelet.autoloader.discovery.listing import files_of
-from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.settings import TIME_ZONE
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.session_settings import TIME_ZONE
+from lakelet.autoloader.source_options import parse_options
+from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError
 
 _COMPRESSED = re.compile(r"\.(gz|gzip|bz2|deflate|snappy|zst|zstd|lz4)$", re.IGNORECASE)

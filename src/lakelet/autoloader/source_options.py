@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats import NAMES, Format, format_of
-from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_name, flag, number, read_options, text, word
-from lakelet.autoloader.settings import (
+from lakelet.autoloader.formats.option_tables import DROP, FAILFAST, PERMISSIVE, Option, by_name, flag, number, read_options, text, word
+from lakelet.autoloader.session_settings import (
     PATH_IN_RESCUED,
     SAMPLE_BYTES,
     SAMPLE_FILES,
@@ -24,7 +24,7 @@ from lakelet.autoloader.settings import (
     option_defaults,
     switches_of,
 )
-from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUE, RESCUED_COLUMN, ReaderSpec, SourceSpec
+from lakelet.autoloader.source_spec import ADD, ADD_WIDEN, MODES, NONE, RESCUE, RESCUED_COLUMN, ReaderSpec, SourceSpec
 from lakelet.autoloader.state.cleanup_options import OPTIONS as CLEAN_OPTIONS
 from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source, cleanup_notices
 from lakelet.base.errors import LakeletError, nearest_names

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from lakelet.autoloader.formats.json.inference import (
+from lakelet.autoloader.formats.json.inferred_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -24,11 +24,11 @@ from lakelet.autoloader.formats.json.inference import (
     merge,
     number_type,
 )  # fmt: skip
-from lakelet.autoloader.formats.json.text import Arr, Node, Obj
-from lakelet.autoloader.formats.json.text import Num as Literal
+from lakelet.autoloader.formats.json.syntax_tree import Arr, Node, Obj
+from lakelet.autoloader.formats.json.syntax_tree import Num as Literal
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.json.values import scalar as json_scalar
-from lakelet.autoloader.formats.xml.text import Element, XmlRules, trimmed
+from lakelet.autoloader.formats.xml.elements import Element, XmlRules, trimmed
 from lakelet.autoloader.text_values import as_float
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)

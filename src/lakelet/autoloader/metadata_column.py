@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from lakelet.autoloader.spec import (
+from lakelet.autoloader.source_spec import (
     BAD_BYTES,
     LEFT_OUT,
     LINE_INTERNAL,

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.autoloader.formats.options import Option, word
+from lakelet.autoloader.formats.option_tables import Option, word
 from lakelet.autoloader.formats.typed.arrow_arrays import entries_of, items_of, list_of, map_of, plain, struct_of
 
 LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"

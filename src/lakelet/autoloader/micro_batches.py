@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
 from lakelet.autoloader.discovery.listing import FolderListing, checked_again, files_of, in_plan_order
 from lakelet.autoloader.formats import format_of
-from lakelet.autoloader.spec import FAIL, FilePart, ReaderSpec
+from lakelet.autoloader.source_spec import FAIL, FilePart, ReaderSpec
 from lakelet.autoloader.state.ledger import Ledger, Limits, first_that_fit, now
 from lakelet.base.errors import LakeletError
 

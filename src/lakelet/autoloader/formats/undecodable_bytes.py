@@ -11,12 +11,12 @@ import pyarrow as pa
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.formats.charsets import shown_codec, wide_codec
 from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream
-from lakelet.autoloader.spec import NONE, PASSED_OVER, FilePart
+from lakelet.autoloader.source_spec import NONE, PASSED_OVER, FilePart
 from lakelet.autoloader.text_values import is_utf8 as has_utf8
 
 if TYPE_CHECKING:
     from lakelet.autoloader.formats.base import Format
-    from lakelet.autoloader.spec import ReaderSpec
+    from lakelet.autoloader.source_spec import ReaderSpec
 
 _LEAST_WIDE = 4
 _SHOWN = 200  # characters of a record in a message

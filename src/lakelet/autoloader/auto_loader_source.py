@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.formats.options import DROP
-from lakelet.autoloader.options import AutoLoaderOptions, parse_options
+from lakelet.autoloader.formats.option_tables import DROP
+from lakelet.autoloader.source_options import AutoLoaderOptions, parse_options
 from lakelet.autoloader.source_schema import SourceSchema, hints_of, reader_spec
-from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
+from lakelet.autoloader.source_spec import LOCATION_FILE, SPEC_OPTION, Columns, PendingFiles, ReaderSpec, SchemaEvolution, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.sessions import plain_reader
@@ -47,14 +47,14 @@ class AutoLoaderSource:
         Args:
             spec: what the user wrote.
             state: folder of this source (schema log, ledger); None = dry run, nothing is written anywhere.
-            confs: session settings (`settings.source_settings`).
+            confs: session settings (`session_settings.source_settings`).
             seed: the `columns()` of an earlier dry run; stored as version 0 instead of sampling the files again.
 
         Raises:
             LakeletError: an option is unknown, wrong or not supported yet; the path is a file or cannot be read here.
         """
-        from lakelet.autoloader.detect import with_format
         from lakelet.autoloader.discovery.listing import source_folder
+        from lakelet.autoloader.format_detection import with_format
 
         try:
             source_folder(spec.path)
@@ -85,7 +85,7 @@ class AutoLoaderSource:
         """`schema()` without the rescued column, in its parts."""
         return self._schema.columns()
 
-    def pending(self, committed: str | None, moves: Sequence[Move] | None = None) -> Pending:
+    def pending(self, committed: str | None, moves: Sequence[Move] | None = None) -> PendingFiles:
         """Count the files that no batch up to the Spark offset `committed` holds. Never writes.
 
         The state is not read where the files are those of the last listing, of which none was new. `moves`: see `Ledger`.
@@ -97,12 +97,12 @@ class AutoLoaderSource:
 
         listing = files_of(self._options.reader)
         if self._nothing_new is not None and self._nothing_new[0] == committed and listing.found.equals(self._nothing_new[1]):
-            return Pending(0, 0, len(listing.found), listing.seconds)
+            return PendingFiles(0, 0, len(listing.found), listing.seconds)
         unseen = listing.found
         if self._state is not None:
             unseen = Ledger(self._state, moves=moves).unseen(unseen, batch_of(committed), by_time=self._options.reader.allow_overwrites)
         self._nothing_new = None if len(unseen) or len(listing.found) > _REMEMBERED_FILES else (committed, listing.found)
-        return Pending(len(unseen), pc.sum(unseen["size"]).as_py() or 0, len(listing.found), listing.seconds)
+        return PendingFiles(len(unseen), pc.sum(unseen["size"]).as_py() or 0, len(listing.found), listing.seconds)
 
     def same_names(self, old: str, new: str, moves: Sequence[Move]) -> SameNames:
         """Compare the files that the source knows below the folder `old` with the others that it finds below `new`. Never writes."""
@@ -130,7 +130,7 @@ class AutoLoaderSource:
         where the update says when a round begins (`ReaderSpec.rounds`).
         """
 
-        from lakelet.autoloader.metadata import hide_metadata, observe, without_left_out
+        from lakelet.autoloader.metadata_column import hide_metadata, observe, without_left_out
         from lakelet.autoloader.state.ledger import batch_of
 
         if self._state is None:
@@ -160,11 +160,11 @@ class AutoLoaderSource:
 
     def explained(self, uri: str, line: int) -> str | None:
         """Which bytes of a file, from a line on, are not of its encoding, and which encoding they look like; None where all are."""
-        from lakelet.autoloader.formats.bad_bytes import explain_bytes
+        from lakelet.autoloader.formats.undecodable_bytes import explain_bytes
 
         return explain_bytes(self._options.reader, self._options.format, uri, line)
 
-    def evolve(self, failure: BaseException) -> SchemaChange | None:
+    def evolve(self, failure: BaseException) -> SchemaEvolution | None:
         """Store the next schema version when a query failed because its files brought new columns or wider types.
 
         Infers over the whole planned micro-batch that failed. Returns what changed, None when the failure is something else.
@@ -193,7 +193,7 @@ class AutoLoaderSource:
         rule = self._options.clean
         return None if rule is None else clean_files(self._spec.path, self._state, rule, batch)
 
-    def changes(self, since: str) -> list[SchemaChange]:
+    def changes(self, since: str) -> list[SchemaEvolution]:
         """Return what `evolve` has stored since `since` (ISO 8601, UTC)."""
         return self._schema.changes(since)
 

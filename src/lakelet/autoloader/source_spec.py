@@ -20,7 +20,7 @@ SPEC_OPTION = "lakelet.source"  # the one option a reader sees
 RESCUED_COLUMN = "_rescued_data"
 LOCATION_FILE = "schema_location"  # in a state folder: where the schema log lies, when cloudFiles.schemaLocation says so
 METADATA_COLUMN = "_metadata"
-METADATA_INTERNAL = "__lakelet_metadata"  # what the reader emits; renamed and hidden by autoloader/metadata.py
+METADATA_INTERNAL = "__lakelet_metadata"  # what the reader emits; renamed and hidden by autoloader/metadata_column.py
 LINE_INTERNAL = "__lakelet_line"  # NULL, line number of a row with rescued values, or minus that of a broken line, with these flags:
 LEFT_OUT = 1 << 60  # subtracted from the number of a broken line that is counted and then left out of the rows
 UNRESCUED = 1 << 59  # added to the number of a line that is counted although no value of it was rescued
@@ -54,7 +54,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingFiles:
     """What the source would read if it was started: new files and their bytes; files and duration of the listing."""
 
     files: int
@@ -64,7 +64,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class SchemaChange:
+class SchemaEvolution:
     """One new version of a schema log (FS-24)."""
 
     source: str
@@ -82,7 +82,7 @@ class ReaderSpec:
     path: str
     state: str  # folder of the ledger; empty: a batch read, or nothing may be written
     format: str
-    format_options: Mapping[str, Any]  # the format's own options by lower-case name, typed; see autoloader/formats/options.py
+    format_options: Mapping[str, Any]  # the format's own options by lower-case name, typed; see autoloader/formats/option_tables.py
     mode: str  # schema evolution mode
     explicit: bool  # the schema was given, not inferred
     rescued_column: str | None
@@ -117,9 +117,13 @@ class ReaderSpec:
     evolve_here: bool = False  # Lakelet does not run the query: the reader that finds new columns writes the next schema version
     committed: int = -1  # batches up to this one are in the table: what is read of them again is not written
     changing: bool = False  # files changed during earlier attempts: read each as a whole, even if it changes
-    rounds: str = ""  # address of the update that says when the files are listed (`rounds.QueryRounds`); empty: whenever Spark asks
+    rounds: str = (
+        ""  # address of the update that says when the files are listed (`continuous_rounds.QueryRounds`); empty: whenever Spark asks
+    )
     newest: int = 0  # of a batch read only so many files are read, the newest ones; 0: all
-    switches: tuple[str, ...] = ()  # settings of the session that change how files are read and have no option (`settings.switches_of`)
+    switches: tuple[
+        str, ...
+    ] = ()  # settings of the session that change how files are read and have no option (`session_settings.switches_of`)
     clean: Mapping[str, Any] | None = None  # `CleanSource`; done here only where `evolve_here` says that there is no driver
 
     @property

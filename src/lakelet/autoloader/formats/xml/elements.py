@@ -3,7 +3,7 @@
 Only row elements are parsed, one at a time, each without the document's prolog: entities that a DTD declares do not exist in them, so that
 nothing can be expanded without bounds, and one broken row does not end a file.
 
-A tree is that of `json.text`: an element with attributes or children is an `Element` with a pair per attribute, child and piece of
+A tree is that of `json.syntax_tree`: an element with attributes or children is an `Element` with a pair per attribute, child and piece of
 text, repeated names included; any other element is its text.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from lakelet.autoloader.formats.json.text import BrokenText, Node, Obj
+from lakelet.autoloader.formats.json.syntax_tree import BrokenText, Node, Obj
 
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 _TAG_END = re.compile(r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
