@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location, distinct
 from lakelet.base.redaction import remember_secrets
 from lakelet.base.user_code import display_path
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.config.properties import reset_allowed
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.remote import is_s3
@@ -329,7 +329,7 @@ def _watching(recording: Recording | None) -> AbstractContextManager[Callable[[]
 
 def _owner(config: PipelineConfig, registry: StoredRegistry) -> Owner:
     """The pipeline among those that the storage knows. Raises USAGE."""
-    by_files = Identity.of(config.name, None, config.root, config.files, config.storage)
+    by_files = PipelineIdentity.of(config.name, None, config.root, config.files, config.storage)
     return recognised(registry, config.identity or by_files, config.pipeline_id, config.take_over, partial=config.partial)
 
 

@@ -13,7 +13,7 @@ import pytest
 from lakelet.config.bundle_files import bundle_file, read_bundle_files
 from lakelet.config.yaml_tree import Problems, plain, scalar
 from lakelet.deploy.bundle.references import DeploymentReferences, with_defaults
-from lakelet.deploy.desired import User
+from lakelet.deploy.desired_state import User
 from tests.conformance.corpus import SOURCES
 
 pytestmark = pytest.mark.conformance

@@ -10,8 +10,8 @@ import pytest
 
 from lakelet.deploy import state
 from lakelet.deploy.connection import Client, connect
-from lakelet.deploy.desired import ResourceKey, ResourceKind
-from lakelet.deploy.desired import Workspace as Place
+from lakelet.deploy.desired_state import ResourceKey, ResourceKind
+from lakelet.deploy.desired_state import Workspace as Place
 from lakelet.deploy.state import DeployedResource, DeploymentState
 from tests.workspace_double import Workspace
 

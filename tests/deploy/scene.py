@@ -11,9 +11,9 @@ from typing import Any
 
 from lakelet.deploy import deployment
 from lakelet.deploy.connection import Client, RequestTimeouts, connect
-from lakelet.deploy.deployment import Options, Prepared
-from lakelet.deploy.desired import DesiredState, Permission, Resource, ResourceKey, ResourceKind, SourceFile, User
-from lakelet.deploy.desired import Workspace as Place
+from lakelet.deploy.deployment import DeploymentOptions, PreparedDeployment
+from lakelet.deploy.desired_state import DesiredState, Permission, Resource, ResourceKey, ResourceKind, SourceFile, User
+from lakelet.deploy.desired_state import Workspace as Place
 from lakelet.deploy.state import DeploymentState, load
 from tests.workspace_double import Workspace
 
@@ -104,18 +104,18 @@ class Scene:
 
     def plan(self, **options: Any) -> list[str]:
         """The plan as lines, shortened to what matters."""
-        return shown(deployment.prepare(self.client(), self.desired, Options(**options)))
+        return shown(deployment.prepare(self.client(), self.desired, DeploymentOptions(**options)))
 
-    def deploy(self, client: Client | None = None, **options: Any) -> Prepared:
-        client, chosen = client or self.client(), Options(**options)
+    def deploy(self, client: Client | None = None, **options: Any) -> PreparedDeployment:
+        client, chosen = client or self.client(), DeploymentOptions(**options)
         return deployment.deploy(client, deployment.prepare(client, self.desired, chosen), USER, chosen, notice=self.notices.append)
 
-    def roll_back(self, serial: int | None = None, **options: Any) -> Prepared:
-        client, chosen = self.client(), Options(**options)
+    def roll_back(self, serial: int | None = None, **options: Any) -> PreparedDeployment:
+        client, chosen = self.client(), DeploymentOptions(**options)
         return deployment.roll_back(client, deployment.prepare_rollback(client, PLACE, chosen, serial), USER, chosen)
 
     def destroy(self, **options: Any) -> DeploymentState:
-        client, chosen = self.client(), Options(**options)
+        client, chosen = self.client(), DeploymentOptions(**options)
         return deployment.destroy(client, deployment.prepare_destroy(client, PLACE, chosen), USER, chosen)
 
     @property
@@ -161,6 +161,6 @@ class Scene:
         }
 
 
-def shown(prepared: Prepared) -> list[str]:
+def shown(prepared: PreparedDeployment) -> list[str]:
     """The lines of a plan: `change pipelines.shop catalog`."""
     return [" ".join(filter(None, (str(one.action), one.resource, one.field))) for one in prepared.plan.changes]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.desired import Permission
+from lakelet.deploy.desired_state import Permission
 from tests.deploy.scene import DASH, FILES, IN_TREE, JOB, PIPELINE, PLACE, SCHEMA, VOLUME, Scene, shown
 
 
@@ -290,14 +290,14 @@ def test_a_state_of_another_bundle_is_not_touched(deployed):
 
     other = replace(deployed.desired, bundle="other")
     with pytest.raises(LakeletError, match="holds a deployment of the bundle shop, target dev"):
-        deployment.prepare(client, other, deployment.Options())
+        deployment.prepare(client, other, deployment.DeploymentOptions())
 
 
 def test_no_secret_is_in_what_is_kept_or_shown(deployed):
     from lakelet.deploy import deployment
 
     deployed.change(PIPELINE, configuration={"db_password": "hunter23"})
-    prepared = deployment.prepare(deployed.client(), deployed.desired, deployment.Options())
+    prepared = deployment.prepare(deployed.client(), deployed.desired, deployment.DeploymentOptions())
     assert ("configuration.db_password", "[REDACTED]", "[REDACTED]") in [(c.field, c.before, c.after) for c in prepared.plan.changes]
     deployed.deploy()
     kept = {path: content for path, content in deployed.workspace.files.items() if "/state/" in path and path.endswith(".json")}

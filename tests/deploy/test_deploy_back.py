@@ -173,6 +173,6 @@ def test_a_resource_that_the_bundle_protects_is_not_destroyed(scene):
 
 
 def shown_destroy(scene):
-    from lakelet.deploy.deployment import Options, prepare_destroy
+    from lakelet.deploy.deployment import DeploymentOptions, prepare_destroy
 
-    return shown(prepare_destroy(scene.client(), PLACE, Options()))
+    return shown(prepare_destroy(scene.client(), PLACE, DeploymentOptions()))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lakelet.base.failpoints import FAILPOINTS
-from lakelet.deploy.desired import Permission, Resource, ResourceKey, ResourceKind
+from lakelet.deploy.desired_state import Permission, Resource, ResourceKey, ResourceKind
 from tests.deploy.scene import DASH, IN_TREE, JOB, PIPELINE, SCHEMA, VIEWERS, VOLUME, Scene
 from tests.workspace_double import Workspace
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.deploy import apply, deployment
-from lakelet.deploy.deployment import Options
+from lakelet.deploy.deployment import DeploymentOptions
 from tests.deploy.scene import DASH, IN_TREE, JOB, PIPELINE, PLACE, USER, Scene
 
 CREATIONS = ["/api/2.0/pipelines", "/api/2.2/jobs/create", "/api/2.0/lakeview/dashboards", "/api/2.1/unity-catalog/schemas"]
@@ -99,10 +99,10 @@ def test_a_wrong_token_is_refused_before_anything_is_written(scene):
 @pytest.mark.parametrize("number", [3, 7, 12, 20])
 def test_a_token_that_expires_in_the_middle_leaves_what_the_next_deployment_finishes(number, scene, image):
     client = scene.client()
-    prepared = deployment.prepare(client, scene.desired, Options())
+    prepared = deployment.prepare(client, scene.desired, DeploymentOptions())
     scene.workspace.fail("*", "*", skip=number, times=1000, status=401)
     with pytest.raises(LakeletError) as refused:
-        deployment.deploy(client, prepared, USER, Options())
+        deployment.deploy(client, prepared, USER, DeploymentOptions())
     assert refused.value.code == "WORKSPACE_CREDENTIALS"
     assert LOCK in scene.workspace.files  # nobody could remove it
     scene.workspace.heal()
@@ -119,7 +119,9 @@ def test_of_two_deployments_at_once_one_is_refused_with_holder_and_age(scene, im
         go_on.wait(20)
 
     first = threading.Thread(
-        target=lambda: deployment.deploy(client, deployment.prepare(client, scene.desired, Options()), USER, Options(), notice=wait)
+        target=lambda: deployment.deploy(
+            client, deployment.prepare(client, scene.desired, DeploymentOptions()), USER, DeploymentOptions(), notice=wait
+        )
     )
     client = scene.client()
     first.start()
@@ -189,7 +191,7 @@ def test_who_lost_the_lock_stops_and_the_other_one_finishes(scene, image):
             held_by(scene)
 
     with pytest.raises(LakeletError, match=r"the lock of this deployment was taken by ann@example\.com"):
-        deployment.deploy(client, deployment.prepare(client, scene.desired, Options()), USER, Options(), notice=steal)
+        deployment.deploy(client, deployment.prepare(client, scene.desired, DeploymentOptions()), USER, DeploymentOptions(), notice=steal)
     assert scene.workspace.pipelines == {}
     assert LOCK in scene.workspace.files  # the other one's
     scene.deploy(force_lock=True)
@@ -201,10 +203,10 @@ def test_a_resource_that_somebody_changes_meanwhile_is_a_conflict(key, deployed)
     settings = {PIPELINE: {"serverless": False}, DASH: {"display_name": "Numbers"}, JOB: {"max_concurrent_runs": 3}}
     deployed.change(key, **settings[key])
     client = deployed.client()
-    prepared = deployment.prepare(client, deployed.desired, Options())
+    prepared = deployment.prepare(client, deployed.desired, DeploymentOptions())
     change_by_hand(deployed, key)
     with pytest.raises(LakeletError, match=f"{key} was changed by somebody else while it was being deployed") as refused:
-        deployment.deploy(client, prepared, USER, Options())
+        deployment.deploy(client, prepared, USER, DeploymentOptions())
     assert refused.value.code == "DEPLOY_CONFLICT"
     assert LOCK not in deployed.workspace.files
     deployed.deploy()
@@ -235,9 +237,9 @@ def test_what_the_workspace_refuses_is_reported_and_the_rest_is_finished_later(s
 def test_somebody_who_deployed_since_the_plan_is_noticed(deployed):
     client = deployed.client()
     deployed.files["data.bin"] = b"mine"
-    prepared = deployment.prepare(client, deployed.desired, Options())
+    prepared = deployment.prepare(client, deployed.desired, DeploymentOptions())
     deployed.change(PIPELINE, serverless=False)
     deployed.deploy()
-    after = deployment.deploy(client, prepared, USER, Options())
+    after = deployment.deploy(client, prepared, USER, DeploymentOptions())
     assert [(str(c.action), c.resource, c.field) for c in after.plan.changes] == [("change", "pipelines.shop", "serverless")]
     assert after.state.serial == 3

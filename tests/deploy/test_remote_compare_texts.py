@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.deploy.differences import RowsByKey, Sides, comparable, differences, local_text, selected, type_text, workspace_text
+from lakelet.deploy.differences import BothSides, RowsByKey, comparable, differences, local_text, selected, type_text, workspace_text
 
 Row = tuple[str | None, ...]
 
@@ -72,8 +72,8 @@ def test_differing_keys_say_which_values_differ() -> None:
     hosted = RowsByKey([0]).add([("1", "a", "x"), ("2", "B", "x"), ("4", "d", "x"), ("10", "n", "x")])
     found = differences(local, hosted, ("id", "name", "more"), ("id",), complete=True)
     assert [(one.key["id"], one.local_rows, one.hosted_rows) for one in found] == [("2", 1, 1), ("3", 1, 0), ("4", 0, 1), ("10", 1, 1)]
-    assert dict(found[0].columns) == {"name": Sides("b", "B")}
-    assert dict(found[3].columns) == {"name": Sides(None, "n")}
+    assert dict(found[0].columns) == {"name": BothSides("b", "B")}
+    assert dict(found[3].columns) == {"name": BothSides(None, "n")}
 
 
 def test_a_sample_may_lack_rows_of_its_keys() -> None:

@@ -11,7 +11,7 @@ import pytest
 from lakelet.base.redaction import remember
 from lakelet.cli.console import PlainLines
 from lakelet.dashboard.catalog import dataset_views
-from lakelet.deploy.watching import error_of, event_of, json_of
+from lakelet.deploy.remote_updates import error_of, event_of, json_of
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 from lakelet.storage.rule_counts import RuleCount

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from lakelet.cli.main import main
-from lakelet.deploy import watching
-from lakelet.deploy.desired import ResourceKey
+from lakelet.deploy import remote_updates
+from lakelet.deploy.desired_state import ResourceKey
 from tests.deploy.deployed import Deployed
 from tests.workspace_double import Workspace, dataset, event, failing_flow, flow
 
@@ -36,8 +36,8 @@ def deployed(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found.pipeline("sales")
     workspace.script("*", SCRIPT)
     workspace.stages_per_poll = 3
-    quick = functools.partial(watching.PollingIntervals, first=0.05, find_pauses=(0.05, 0.1))
-    monkeypatch.setattr("lakelet.deploy.watching.PollingIntervals", quick)
+    quick = functools.partial(remote_updates.PollingIntervals, first=0.05, find_pauses=(0.05, 0.1))
+    monkeypatch.setattr("lakelet.deploy.remote_updates.PollingIntervals", quick)
     found.enter(monkeypatch)
     return found
 

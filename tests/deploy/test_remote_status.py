@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lakelet.cli.main import main
-from lakelet.deploy.bundle import desired_state, place_of
-from lakelet.deploy.deployment import Options, deploy, prepare
-from lakelet.deploy.desired import User
+from lakelet.deploy.bundle import desired_state, location_of
+from lakelet.deploy.deployment import DeploymentOptions, deploy, prepare
+from lakelet.deploy.desired_state import User
 from lakelet.deploy.state import locked
 from tests.deploy.deployed import BUNDLE, Deployed
 from tests.paths import ROOT
@@ -90,9 +90,9 @@ def test_what_the_bundle_deploys_is_what_the_commands_find(
     user = project.client.user()
     for target in ("dev", "prod"):
         desired = desired_state(project.root, target, user, environ={}, cwd=project.root)
-        place = place_of(project.root, target, user, environ={}, cwd=project.root)
+        place = location_of(project.root, target, user, environ={}, cwd=project.root)
         assert (place.bundle, place.target, place.workspace) == (desired.bundle, desired.target, desired.workspace)
-        deploy(project.client, prepare(project.client, desired, Options()), user, Options())
+        deploy(project.client, prepare(project.client, desired, DeploymentOptions()), user, DeploymentOptions())
         workspace.script("*", [flow(ORDERS, rows=5)])
         assert main(["run", "--remote", "-t", target]) == 0
         assert "5 rows written" in capsys.readouterr().err

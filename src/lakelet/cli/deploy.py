@@ -27,8 +27,8 @@ from lakelet.config.project_sources import project_above
 
 if TYPE_CHECKING:
     from lakelet.deploy.connection import Client
-    from lakelet.deploy.deployment import Options, Prepared
-    from lakelet.deploy.desired import User
+    from lakelet.deploy.deployment import DeploymentOptions, PreparedDeployment
+    from lakelet.deploy.desired_state import User
     from lakelet.deploy.plan import DeploymentPlan, PlanLine
 
 
@@ -120,13 +120,13 @@ def rollback(
     as_json: o.AsJson = False,
 ) -> None:
     """Return to the deployment before: its settings and its files, byte for byte. Tables stay as they are."""
-    from lakelet.deploy.bundle import place_of
+    from lakelet.deploy.bundle import location_of
     from lakelet.deploy.deployment import prepare_rollback, roll_back
     from lakelet.deploy.plan import refuse_conflicts
 
     options, root = _deployment_options(force, force_lock, with_data, markdown, as_json), _project_root()
     client, user = _connected_target(root, target)
-    place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
+    place = location_of(root, target, user, environ=os.environ, cwd=Path.cwd())
     back = prepare_rollback(client, place.workspace, options, to)
     title = f"Rollback of {place.bundle}, target {place.target}, to deployment {back.earlier.serial}"
     _show_plan(back.prepared, title, markdown=markdown, as_json=as_json)
@@ -145,13 +145,13 @@ def destroy(
     target: o.Target = None, with_data: WithData = None, force_lock: ForceLock = False, yes: Yes = False, as_json: o.AsJson = False
 ) -> None:
     """Take away what was deployed to a target, after a list and a confirmation. Data stays unless it is named."""
-    from lakelet.deploy.bundle import place_of
+    from lakelet.deploy.bundle import location_of
     from lakelet.deploy.deployment import destroy as take_away
     from lakelet.deploy.deployment import prepare_destroy
 
     options, root = _deployment_options(False, force_lock, with_data, False, as_json), _project_root()
     client, user = _connected_target(root, target)
-    place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
+    place = location_of(root, target, user, environ=os.environ, cwd=Path.cwd())
     prepared = prepare_destroy(client, place.workspace, options)
     _show_plan(prepared, f"Destroy {place.bundle}, target {place.target}, in {client.host}", markdown=False, as_json=as_json)
     _explain_data(prepared)
@@ -162,12 +162,12 @@ def destroy(
     _write_success(f"{place.bundle}, target {place.target}, is taken away" + (f"; still there: {kept}" if kept else ""))
 
 
-def _deployment_options(force: bool, force_lock: bool, with_data: Sequence[str] | None, markdown: bool, as_json: bool) -> Options:
-    from lakelet.deploy.deployment import Options
+def _deployment_options(force: bool, force_lock: bool, with_data: Sequence[str] | None, markdown: bool, as_json: bool) -> DeploymentOptions:
+    from lakelet.deploy.deployment import DeploymentOptions
 
     if markdown and as_json:
         raise LakeletError("USAGE", "--markdown and --json exclude each other")
-    return Options(force, force_lock, o.names(with_data))
+    return DeploymentOptions(force, force_lock, o.names(with_data))
 
 
 def _project_root() -> Path:
@@ -203,7 +203,7 @@ def _validate_pipelines(target: str | None, pipelines: Sequence[str]) -> None:
             write_lines(lines, sys.stderr)
 
 
-def _show_plan(prepared: Prepared, title: str, *, markdown: bool, as_json: bool) -> None:
+def _show_plan(prepared: PreparedDeployment, title: str, *, markdown: bool, as_json: bool) -> None:
     """The plan on stdout, its title and totals on stderr."""
     plan = prepared.plan
     if as_json:
@@ -221,7 +221,7 @@ def _show_plan(prepared: Prepared, title: str, *, markdown: bool, as_json: bool)
         write_note(f"A {pending.operation} of {pending.user} that began {pending.since} did not end: this one goes on from there.")
 
 
-def _explain_data(prepared: Prepared) -> None:
+def _explain_data(prepared: PreparedDeployment) -> None:
     kept = [change.resource for change in prepared.plan.changes if change.action == "keep"]
     if kept:
         text = f"What these hold stays: {', '.join(kept)}. To delete it, too: --with-data {','.join(kept)}"

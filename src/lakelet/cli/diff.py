@@ -16,7 +16,7 @@ from lakelet.cli.remote import PipelineKey, Remote, opened
 from lakelet.cli.storage import storage_root
 
 if TYPE_CHECKING:
-    from lakelet.deploy.differences import DatasetDifference, RowComparison, Sides
+    from lakelet.deploy.differences import BothSides, DatasetDifference, RowComparison
 
 
 _SHOWN_COLUMNS = 6
@@ -98,7 +98,7 @@ def _key_text(rows: RowComparison) -> str:
     return "all columns" if len(rows.key) > 3 else ", ".join(rows.key)
 
 
-def _side_by_side(what: str, found: Mapping[str, Sides]) -> Iterator[str]:
+def _side_by_side(what: str, found: Mapping[str, BothSides]) -> Iterator[str]:
     if found:
         yield from aligned(
             [(name, _side_text(s.local), _side_text(s.hosted)) for name, s in found.items()],

@@ -31,8 +31,8 @@ from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
     from lakelet.dashboard.documents import Site
+    from lakelet.deploy.remote_updates import RemoteUpdateResult, Row, UpdateRequest
     from lakelet.deploy.targets import PipelineStatus, RemotePipeline, Target, TargetStatus
-    from lakelet.deploy.watching import Ended, Row, UpdateRequest
 
 
 Remote = Annotated[bool, typer.Option("--remote", help="In the workspace of the deployment target, not on this machine.")]
@@ -122,7 +122,7 @@ class _Run:
         self._watch: Watcher | None = None
 
     def run(self) -> int:
-        from lakelet.deploy.watching import follow, start, successor, updates
+        from lakelet.deploy.remote_updates import follow, start, successor, updates
 
         client, pipeline = self._target.client, self._pipeline
         try:
@@ -152,7 +152,7 @@ class _Run:
         return int(_EXITS.get(ended.state, ExitCode.FAILED))
 
     def _on_row(self, row: Row) -> None:
-        from lakelet.deploy.watching import event_of, json_of
+        from lakelet.deploy.remote_updates import event_of, json_of
 
         if self._as_json:
             sys.stdout.write(json.dumps(json_of(row), default=str, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -176,7 +176,7 @@ class _Run:
             write_note("The pipeline is continuous: the update goes on after Ctrl-C, until lakelet stop --remote")
         write_note(f"Update {self._update_id[:6]} of {self._pipeline.name} in {self._target.name}: {where}")
 
-    def _write_summary(self, ended: Ended) -> None:
+    def _write_summary(self, ended: RemoteUpdateResult) -> None:
         update = self._update.value()
         update = replace(update, id=ended.update_id, pipeline=update.pipeline or self._pipeline.name)
         errors = [ended.error] if ended.error and not any(run.failure for run in update.runs) else []
@@ -191,7 +191,7 @@ class _Run:
         write_lines(lines if self._as_json else [Line(""), *lines], sys.stderr)
 
     def _interrupted_exit(self) -> int:
-        from lakelet.deploy.watching import follow, started, stop
+        from lakelet.deploy.remote_updates import follow, started, stop
 
         client, pipeline = self._target.client, self._pipeline
         if not self._cancel:
@@ -242,8 +242,8 @@ def stop(
         )
     where = opened(target)
     chosen = where.pipeline(pipeline)
-    from lakelet.deploy.watching import follow
-    from lakelet.deploy.watching import stop as stop_update
+    from lakelet.deploy.remote_updates import follow
+    from lakelet.deploy.remote_updates import stop as stop_update
 
     found = stop_update(where.client, chosen.id)
     if found is None:
@@ -297,7 +297,7 @@ def _folder_and_key(source: Sequence[str] | None, pipeline: str | None) -> tuple
 
 
 def _update_request(asked: o.CommonOptions) -> UpdateRequest:
-    from lakelet.deploy.watching import UpdateRequest
+    from lakelet.deploy.remote_updates import UpdateRequest
 
     select, reset, flows = o.names(asked.select), o.names(asked.full_refresh), o.names(asked.reset_checkpoint)
     for option, given in (("--select", select), ("--full-refresh", reset)):
@@ -316,7 +316,7 @@ def _update_request(asked: o.CommonOptions) -> UpdateRequest:
 
 def _of_failed(target: Target, pipeline: RemotePipeline) -> UpdateRequest | None:
     """What the last update left unfinished, None for nothing: the workspace has no request of its own for it."""
-    from lakelet.deploy.watching import UpdateRequest, events, unfinished, update_of, updates
+    from lakelet.deploy.remote_updates import UpdateRequest, events, unfinished, update_of, updates
 
     newest = next(iter(updates(target.client, pipeline.id, 1)), None)
     if newest is None:
@@ -335,7 +335,7 @@ def remote_events(
     target: str | None, pipeline: str | None, *, update: str | None, every: bool, event_type: str | None
 ) -> tuple[str, list[dict[str, Any]]]:
     """Where the events are, in words, and the events as JSON values: of the newest update, of the one whose ID begins so, or all."""
-    from lakelet.deploy.watching import events, json_of, update_of, updates
+    from lakelet.deploy.remote_updates import events, json_of, update_of, updates
 
     where = opened(target)
     chosen = where.pipeline(pipeline)
@@ -371,7 +371,7 @@ def remote_report(target: str | None, pipeline: str | None, project: Path, folde
 
 
 def _event_rows(where: Target, chosen: RemotePipeline) -> list[dict[str, Any]]:
-    from lakelet.deploy.watching import events, json_of, updates
+    from lakelet.deploy.remote_updates import events, json_of, updates
 
     known = updates(where.client, chosen.id, REPORTED_UPDATES)
     oldest = min((one.created for one in known if one.created), default=None)

@@ -19,8 +19,8 @@ from lakelet.config import bundle_python
 from lakelet.config.bundle_files import TARGET_KEYS, VARIABLE_KEYS, read_bundle_files, synced_paths, variables_of
 from lakelet.config.yaml_tree import (
     REFERENCE,
+    ConfigNode,
     FirstProblem,
-    Node,
     References,
     Remark,
     Within,
@@ -45,14 +45,14 @@ class Bundle:
     """
 
     root: Path
-    tree: Node
+    tree: ConfigNode
     target: str | None
     environ: Mapping[str, str]
-    settings: Node | None = None
+    settings: ConfigNode | None = None
     remarks: tuple[Remark, ...] = ()
     without_python: LakeletError | None = None
 
-    def pipelines(self) -> Mapping[str, Node]:
+    def pipelines(self) -> Mapping[str, ConfigNode]:
         """The pipelines by resource key. Mappings and lists of variables are filled in, texts are as they are written."""
         found = self.tree.get("resources", "pipelines")
         return {key: self._with_complex(node) for key, node in found.entries("resources.pipelines").items()} if found else {}
@@ -68,7 +68,7 @@ class Bundle:
         paths = [path for node, path in synced_paths(self.tree.get("sync")) if "${" not in node.text and path.is_dir()]
         return Path(os.path.commonpath([self.root, *paths]))
 
-    def development(self, pipeline: Node) -> bool | None:
+    def development(self, pipeline: ConfigNode) -> bool | None:
         """Whether a pipeline runs in development mode; None if neither it nor the target declares it.
 
         A target of mode development puts its pipelines into it, unless its preset `pipelines_development` is false.
@@ -90,14 +90,14 @@ class Bundle:
             raise node.bad(f"the mode of a target is {' or '.join(_MODES)}", nearest=nearest_names(node.text, _MODES))
         return str(node.value) if node else None
 
-    def switch(self, node: Node) -> bool:
+    def switch(self, node: ConfigNode) -> bool:
         """Return a boolean value, resolving variables. Raises CONFIG_INVALID for any other value."""
         text = str(node.value).lower() if isinstance(node.value, bool) else self.text(node).strip().lower()
         if text not in ("true", "false"):
             raise node.bad(f"true or false is expected here, got {text!r}")
         return text == "true"
 
-    def text(self, node: Node) -> str:
+    def text(self, node: ConfigNode) -> str:
         """A scalar as text, all its `${…}` resolved. Raises CONFIG_INVALID when it is not a scalar or a reference stays open."""
         if isinstance(node.value, (dict, list)):
             raise node.bad("a single value is expected here")
@@ -112,11 +112,11 @@ class Bundle:
             )
         return text
 
-    def partly(self, node: Node) -> str:
+    def partly(self, node: ConfigNode) -> str:
         """Like `text`, but references that mean nothing locally (`${resources.…}`, `${secrets…}`) stay as they are written."""
         return self.filled(scalar(node.text, node)).text
 
-    def filled(self, node: Node) -> Node:
+    def filled(self, node: ConfigNode) -> ConfigNode:
         """A single value with its references filled in, like `partly`; a reference that stands alone keeps the type of what it means."""
         found = self._references.filled(node)
         if isinstance(found.value, (dict, list)):
@@ -127,7 +127,7 @@ class Bundle:
     def _references(self) -> References:
         return References(self._meaning, _refuse_circle)
 
-    def _with_complex(self, node: Node, within: Within = ()) -> Node:
+    def _with_complex(self, node: ConfigNode, within: Within = ()) -> ConfigNode:
         """The tree with each mapping and list that a variable stands for in its place."""
         if isinstance(node.value, dict):
             return replace(node, value={key: self._with_complex(child, within) for key, child in node.value.items()})
@@ -148,7 +148,7 @@ class Bundle:
         found = self._with_complex(meant, (*within, alone[1])) if meant is not None else node
         return replace(found, where=node.where) if isinstance(found.value, (dict, list)) else node
 
-    def _meaning(self, path: str, node: Node) -> Node | None:
+    def _meaning(self, path: str, node: ConfigNode) -> ConfigNode | None:
         """What a reference stands for in a local run, None where it means nothing there. Raises CONFIG_INVALID for an unknown variable."""
         if path in _BUILT_IN:
             text = self._built_in(path)
@@ -161,7 +161,7 @@ class Bundle:
             return scalar(self.root.name, node)
         return found if found and not isinstance(found.value, (dict, list)) else None
 
-    def _of_resource(self, kind: str, key: str, *path: str) -> Node | None:
+    def _of_resource(self, kind: str, key: str, *path: str) -> ConfigNode | None:
         resource = self.tree.get("resources", kind, key)
         if resource is None:
             return None
@@ -175,7 +175,7 @@ class Bundle:
         user = self.environ.get("USER") or self.environ.get("LOGNAME") or "local"
         return user if path.endswith(_WHOLE_NAME) else re.sub(r"\W", "_", user)
 
-    def _variable(self, rest: list[str], node: Node) -> Node:
+    def _variable(self, rest: list[str], node: ConfigNode) -> ConfigNode:
         name, *path = rest or [""]
         declared = self.tree.get("variables")
         variables = declared.entries("variables") if declared else {}
@@ -193,7 +193,7 @@ class Bundle:
         return found
 
 
-def _refuse_circle(node: Node, path: str, circle: str) -> NoReturn:
+def _refuse_circle(node: ConfigNode, path: str, circle: str) -> NoReturn:
     raise node.bad(f"${{{path}}} refers to itself", why=circle)
 
 

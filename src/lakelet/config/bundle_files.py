@@ -15,7 +15,7 @@ from pathlib import Path
 from lakelet.base.errors import nearest_names
 from lakelet.config.bundle_python import python_section, with_python
 from lakelet.config.yaml_tree import (
-    Node,
+    ConfigNode,
     Problems,
     Remark,
     changed,
@@ -80,12 +80,12 @@ class BundleFiles:
     """
 
     root: Path
-    tree: Node
+    tree: ConfigNode
     target: str | None
-    settings: Node | None
-    targets: Mapping[str, Node]
-    parts: tuple[Node, ...]
-    base: Node
+    settings: ConfigNode | None
+    targets: Mapping[str, ConfigNode]
+    parts: tuple[ConfigNode, ...]
+    base: ConfigNode
     cwd: Path
     remarks: tuple[Remark, ...] = ()
 
@@ -132,7 +132,7 @@ def read_bundle_files(file: Path, target: str | None, *, cwd: Path, problems: Pr
     return read.for_target(_chosen_target(base, targets, target), problems)
 
 
-def _parts(file: Path, cwd: Path, problems: Problems) -> list[Node]:
+def _parts(file: Path, cwd: Path, problems: Problems) -> list[ConfigNode]:
     """The trees of a bundle file and of those that it includes."""
     parts = [read_yaml(file, shown=shown_path(file, cwd))]
     _check_top(parts[0], problems)
@@ -147,7 +147,7 @@ def _parts(file: Path, cwd: Path, problems: Problems) -> list[Node]:
     return parts
 
 
-def _check_top(tree: Node, problems: Problems) -> None:
+def _check_top(tree: ConfigNode, problems: Problems) -> None:
     known = _known_top_keys(tree)
     for key, child in tree.entries("a bundle file").items():
         if key not in known:
@@ -162,7 +162,7 @@ def bundle_file(folder: Path) -> Path | None:
     return next((folder / name for name in BUNDLE_FILES if (folder / name).is_file() and _names_bundle(folder / name)), None)
 
 
-def synced_paths(sync: Node | None) -> list[tuple[Node, Path]]:
+def synced_paths(sync: ConfigNode | None) -> list[tuple[ConfigNode, Path]]:
     """The entries of `sync.paths`, each with the folder that it names, relative to the file it is written in."""
     written = elements(sync.get("paths") if sync else None)
     return [(node, Path(os.path.normpath(node.file.parent / node.text))) for node in written]
@@ -177,7 +177,7 @@ def variables_of(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for key, value in environ.items() if (name := key.removeprefix("BUNDLE_VAR_")) != key}
 
 
-def _known_top_keys(tree: Node) -> frozenset[str]:
+def _known_top_keys(tree: ConfigNode) -> frozenset[str]:
     """The keys that a bundle file may have: those of the format, and the custom ones that people keep YAML anchors in."""
     if set(tree.entries("a bundle file")) <= TOP_KEYS:
         return TOP_KEYS
@@ -185,7 +185,7 @@ def _known_top_keys(tree: Node) -> frozenset[str]:
     return TOP_KEYS | {block.split(":", 1)[0].strip("'\" ") for block in blocks if re.search(r"[:\-]\s+&\w", block)}
 
 
-def _included_files(tree: Node, root: Path) -> Iterator[Path]:
+def _included_files(tree: ConfigNode, root: Path) -> Iterator[Path]:
     """The files that `include` of a bundle file names, in order. Raises CONFIG_INVALID for one that does not exist."""
     include = tree.get("include")
     for entry in include.items("include") if include else []:
@@ -196,7 +196,7 @@ def _included_files(tree: Node, root: Path) -> Iterator[Path]:
         yield from (hit for hit in hits if hit.suffix in (".yml", ".yaml", ".json") and hit.name not in BUNDLE_FILES)
 
 
-def _chosen_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) -> str | None:
+def _chosen_target(tree: ConfigNode, choices: Mapping[str, ConfigNode], wanted: str | None) -> str | None:
     """The target that is wanted, else the default one, else the first; None for a bundle without. Raises CONFIG_INVALID."""
     if wanted is not None and wanted not in choices:
         known = ", ".join(choices) or "none"
@@ -209,7 +209,7 @@ def _chosen_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) 
     return marked[0] if marked else next(iter(choices))
 
 
-def _overlaid(tree: Node, target: Node, problems: Problems) -> Node:
+def _overlaid(tree: ConfigNode, target: ConfigNode, problems: Problems) -> ConfigNode:
     """The tree with what the target says laid over it. A target's `run_as` replaces the bundle's, its variables are values."""
     over = {key: node for key in _OVERLAID if (node := target.get(key)) is not None}
     merged = merge(tree, mapping(over, target))
@@ -225,7 +225,7 @@ def _overlaid(tree: Node, target: Node, problems: Problems) -> Node:
     return merged
 
 
-def _merged_by_key(tree: Node) -> Node:
+def _merged_by_key(tree: ConfigNode) -> ConfigNode:
     for (kind, field), key in LISTS_BY_KEY.items():
         resources = tree.get("resources", kind)
         for name, resource in children(resources).items():
@@ -234,9 +234,9 @@ def _merged_by_key(tree: Node) -> Node:
     return tree
 
 
-def _joined(items: Node, key: str) -> Node:
+def _joined(items: ConfigNode, key: str) -> ConfigNode:
     """The list with items of the same key merged into the first of them."""
-    kept: dict[str, Node] = {}
+    kept: dict[str, ConfigNode] = {}
     for at, item in enumerate(elements(items)):
         named = item.get(key)
         name = named.text if named else f"\0{at}"
@@ -244,7 +244,7 @@ def _joined(items: Node, key: str) -> Node:
     return replace(items, value=list(kept.values()))
 
 
-def _with_variables(tree: Node, values: Mapping[str, Node]) -> Node:
+def _with_variables(tree: ConfigNode, values: Mapping[str, ConfigNode]) -> ConfigNode:
     """Give variables their `value`; a target writes either the value itself or a mapping with `default`."""
     declared = tree.get("variables")
     variables = dict(declared.entries("variables")) if declared else {}
@@ -257,7 +257,7 @@ def _with_variables(tree: Node, values: Mapping[str, Node]) -> Node:
     return replace(tree, value={**tree.value, "variables": replace(tree, value=variables)})
 
 
-def _with_overrides_file(tree: Node, root: Path, target: str | None, cwd: Path) -> Node:
+def _with_overrides_file(tree: ConfigNode, root: Path, target: str | None, cwd: Path) -> ConfigNode:
     """Apply `.databricks/bundle/<target>/variable-overrides.json`, the file for values of one user."""
     path = root / ".databricks" / "bundle" / (target or "default") / "variable-overrides.json"
     if not path.is_file():

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config.yaml_tree import Node, References, Remark, below, children, scalar, shown_path, steps
+from lakelet.config.yaml_tree import ConfigNode, References, Remark, below, children, scalar, shown_path, steps
 
 LOAD, CHANGE = "load_resources", "apply_mutators"
 
@@ -47,13 +47,13 @@ class PythonSection:
         venv: where the virtual environment with the package is; None where the bundle does not say.
     """
 
-    node: Node
+    node: ConfigNode
     resources: tuple[str, ...]
     mutators: tuple[str, ...]
-    venv: Node | None
+    venv: ConfigNode | None
 
 
-def python_section(tree: Node) -> PythonSection | None:
+def python_section(tree: ConfigNode) -> PythonSection | None:
     """Return the section of a bundle, None where it names no function.
 
     Raises CONFIG_INVALID for a section of another form, for both sections, and for `experimental.pydabs`, which the package has given up.
@@ -75,7 +75,7 @@ def python_section(tree: Node) -> PythonSection | None:
     return found if found.resources or found.mutators else None
 
 
-def _functions(section: Node, key: str) -> tuple[str, ...]:
+def _functions(section: ConfigNode, key: str) -> tuple[str, ...]:
     listed = section.get(key)
     entries = listed.items(f"python.{key}") if listed else []
     for entry in entries:
@@ -85,8 +85,8 @@ def _functions(section: Node, key: str) -> tuple[str, ...]:
 
 
 def with_python(
-    section: PythonSection, tree: Node, root: Path, target: str | None, *, given: Mapping[str, str], cwd: Path
-) -> tuple[Node, tuple[Remark, ...]]:
+    section: PythonSection, tree: ConfigNode, root: Path, target: str | None, *, given: Mapping[str, str], cwd: Path
+) -> tuple[ConfigNode, tuple[Remark, ...]]:
     """Return the bundle with what its Python makes and changes, and the warnings of that Python.
 
     Args:
@@ -143,7 +143,7 @@ def _own_interpreter() -> str | None:
 # --- what the code gets ----------------------------------------------------------------------------------------------------------------
 
 
-def _document(tree: Node, values: References, run: _Run, target: str | None) -> dict[str, Any]:
+def _document(tree: ConfigNode, values: References, run: _Run, target: str | None) -> dict[str, Any]:
     """The bundle as the package reads it.
 
     References to variables and to the bundle's own values are filled in, and paths are relative to the bundle's folder, as the CLI does it
@@ -163,14 +163,14 @@ def _document(tree: Node, values: References, run: _Run, target: str | None) -> 
     }
 
 
-def _value_of(name: str, definition: Node, values: References) -> Any:
+def _value_of(name: str, definition: ConfigNode, values: References) -> Any:
     """The value of a variable; None where it has none."""
     text = f"${{var.{name}}}"
     found = values.filled(scalar(text, definition))
     return None if found.value == text else _plain(found)
 
 
-def _from_root(node: Node, root: Path, keys: tuple[str, ...] = ()) -> Node:
+def _from_root(node: ConfigNode, root: Path, keys: tuple[str, ...] = ()) -> ConfigNode:
     """The tree with relative paths that begin at `root`."""
     if isinstance(node.value, dict):
         return replace(node, value={key: _from_root(child, root, (*keys, key)) for key, child in node.value.items()})
@@ -182,7 +182,7 @@ def _from_root(node: Node, root: Path, keys: tuple[str, ...] = ()) -> Node:
     return node
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: ConfigNode) -> Any:
     """The tree as JSON values."""
     if isinstance(node.value, dict):
         return {key: _plain(child) for key, child in node.value.items()}
@@ -191,16 +191,16 @@ def _plain(node: Node) -> Any:
     return node.value if node.value is None or isinstance(node.value, (str, bool, int, float)) else node.text
 
 
-def _is_relative(node: Node) -> bool:
+def _is_relative(node: ConfigNode) -> bool:
     return isinstance(node.value, str) and not re.match(r"[/$~]|\w+:", node.text)
 
 
-def _references(tree: Node, root: Path, target: str | None, given: Mapping[str, str]) -> References:
+def _references(tree: ConfigNode, root: Path, target: str | None, given: Mapping[str, str]) -> References:
     """What references mean before the bundle's Python runs: variables and the bundle's name and target. Others stay as they are."""
     name = tree.get("bundle", "name")
     of_bundle = {"name": name.text if name else root.name, "target": target, "environment": target}
 
-    def meaning(path: str, node: Node) -> Node | None:
+    def meaning(path: str, node: ConfigNode) -> ConfigNode | None:
         head, first, *rest = steps(path)
         if head == "bundle":
             text = None if rest else of_bundle.get(first)
@@ -280,10 +280,10 @@ class _Run:
         file = Path(os.path.normpath(self.root / str(found["file"])))
         return Location(shown_path(file, self.cwd), int(found.get("line") or 0), found.get("column"))
 
-    def like(self, kind: str, name: str) -> Node:
+    def like(self, kind: str, name: str) -> ConfigNode:
         """A node that stands where a resource was made or changed; its relative paths begin in the bundle's folder."""
         where = self.places.get(f"resources.{kind}.{name}", self.section.node.where)
-        return Node(None, replace(where, column=None), self.root / self.section.node.file.name)
+        return ConfigNode(None, replace(where, column=None), self.root / self.section.node.file.name)
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -303,7 +303,7 @@ def _cause(text: str) -> str | None:
 # --- what the code gives ---------------------------------------------------------------------------------------------------------------
 
 
-def _with_resources(tree: Node, written: Mapping[str, Any], run: _Run) -> Node:
+def _with_resources(tree: ConfigNode, written: Mapping[str, Any], run: _Run) -> ConfigNode:
     """The tree with the resources of Python beside those of the files."""
     for kind, group in written.items():
         for name, body in group.items():
@@ -317,7 +317,7 @@ def _with_resources(tree: Node, written: Mapping[str, Any], run: _Run) -> Node:
     return tree
 
 
-def _with_changes(tree: Node, before: Mapping[str, Any], written: Mapping[str, Any], run: _Run) -> Node:
+def _with_changes(tree: ConfigNode, before: Mapping[str, Any], written: Mapping[str, Any], run: _Run) -> ConfigNode:
     """The tree with what the mutators changed."""
     for kind, group in written.items():
         for name, body in group.items():
@@ -328,7 +328,7 @@ def _with_changes(tree: Node, before: Mapping[str, Any], written: Mapping[str, A
     return tree
 
 
-def _with(tree: Node, like: Node, *keys: str, node: Node) -> Node:
+def _with(tree: ConfigNode, like: ConfigNode, *keys: str, node: ConfigNode) -> ConfigNode:
     if not keys:
         return node
     first, *rest = keys
@@ -337,7 +337,7 @@ def _with(tree: Node, like: Node, *keys: str, node: Node) -> Node:
     return replace(tree, value={**children, first: _with(below or replace(like, value={}), like, *rest, node=node)})
 
 
-def _made(value: Any, like: Node) -> Node:
+def _made(value: Any, like: ConfigNode) -> ConfigNode:
     if isinstance(value, dict):
         return replace(like, value={key: _made(one, like) for key, one in value.items()})
     if isinstance(value, list):
@@ -345,7 +345,7 @@ def _made(value: Any, like: Node) -> Node:
     return replace(like, value=value, text="" if value is None else _scalar_text(value))
 
 
-def _changed(old: Node, before: Any, after: Any, like: Node) -> Node:
+def _changed(old: ConfigNode, before: Any, after: Any, like: ConfigNode) -> ConfigNode:
     """`old` with what differs between `before`, its value when the code got it, and `after`; the rest keeps its place and references."""
     if _same(before, after):
         return old
@@ -358,7 +358,7 @@ def _changed(old: Node, before: Any, after: Any, like: Node) -> Node:
     return _made(after, like)
 
 
-def _changed_items(old: Sequence[Node], before: Sequence[Any], after: Sequence[Any], like: Node) -> list[Node]:
+def _changed_items(old: Sequence[ConfigNode], before: Sequence[Any], after: Sequence[Any], like: ConfigNode) -> list[ConfigNode]:
     """Items that are there unchanged keep their place wherever they stand now; another one is compared with what stood in its position."""
     left = dict(enumerate(before))
     same: dict[int, int] = {}

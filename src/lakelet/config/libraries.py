@@ -15,13 +15,13 @@ from lakelet.base.user_code import display_path
 from lakelet.config.bundle import Bundle
 from lakelet.config.path_map import in_repository, in_workspace, is_of_workspace
 from lakelet.config.source_files import MOST_FILES, SUFFIXES, FolderWalk, glob_base, is_glob, matching
-from lakelet.config.yaml_tree import Node, names_beside
+from lakelet.config.yaml_tree import ConfigNode, names_beside
 
 _FILES, _FILE_PATH = "${workspace.root_path}/files", "${workspace.file_path}"  # two spellings of one folder
 _KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
 
 
-def library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:
+def library_files(bundle: Bundle, spec: ConfigNode) -> tuple[Path, ...]:
     """Return the files of all library entries of a pipeline: each once, entry by entry, sorted within a glob.
 
     Raises CONFIG_INVALID for a file that does not exist and NOT_SUPPORTED_YET for jars.
@@ -29,7 +29,7 @@ def library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(file for entry in _library_entries(spec) for file in _entry_files(bundle, entry)))
 
 
-def owns(bundle: Bundle, spec: Node, files: Iterable[Path]) -> bool:
+def owns(bundle: Bundle, spec: ConfigNode, files: Iterable[Path]) -> bool:
     """Return whether all `files` are sources of a pipeline. Raises like `library_files`, but not for a pipeline with none of them."""
     wanted, there, problems = set(files), set[Path](), list[LakeletError]()
     for entry in _library_entries(spec):
@@ -42,31 +42,31 @@ def owns(bundle: Bundle, spec: Node, files: Iterable[Path]) -> bool:
     return wanted <= there
 
 
-def path_in_bundle(bundle: Bundle, node: Node) -> Path:
+def path_in_bundle(bundle: Bundle, node: ConfigNode) -> Path:
     """Return the path of a value of the bundle, which is relative to the value's file. A path of a workspace may mean a file here."""
     text = bundle.text(replace(node, text=node.text.replace(_FILES, _FILE_PATH))) if _FILES in node.text else bundle.text(node)
     here = Path(os.path.normpath(node.file.parent / text))
     return here if here.exists() else in_repository(in_workspace(text), (bundle.synced, bundle.root), ("", *SUFFIXES)) or here
 
 
-def unmatched_libraries(bundle: Bundle, spec: Node) -> str | None:
+def unmatched_libraries(bundle: Bundle, spec: ConfigNode) -> str | None:
     """Why no library of a pipeline matches a file; None where it names none by a glob."""
     globs = [node for entry in _library_entries(spec) if (node := entry.get("glob", "include"))]
     return "\n".join(unmatched(bundle.text(node), node.file.parent) for node in globs) or None
 
 
-def _library_entries(spec: Node) -> Iterator[Node]:
+def _library_entries(spec: ConfigNode) -> Iterator[ConfigNode]:
     libraries = spec.get("libraries")
     for entry in libraries.items("libraries") if libraries else []:
         entry.refuse_unknown(_KINDS, "a library")
         yield entry
 
 
-def _entry_files(bundle: Bundle, entry: Node) -> list[Path]:
+def _entry_files(bundle: Bundle, entry: ConfigNode) -> list[Path]:
     return [file for kind, node in entry.entries("a library").items() for file in _library_files(bundle, kind, node)]
 
 
-def _library_files(bundle: Bundle, kind: str, node: Node) -> Sequence[Path]:
+def _library_files(bundle: Bundle, kind: str, node: ConfigNode) -> Sequence[Path]:
     if kind == "whl":
         return []  # a package: what is installed here is imported, as with `environment.dependencies`
     if kind in ("jar", "maven"):
@@ -89,7 +89,7 @@ def _library_files(bundle: Bundle, kind: str, node: Node) -> Sequence[Path]:
     raise value.bad(f"the {kind} {value.text!r} does not exist", why=why, nearest=nearest_names(path.name, names_beside(path)))
 
 
-def _matching(bundle: Bundle, value: Node) -> list[Path]:
+def _matching(bundle: Bundle, value: ConfigNode) -> list[Path]:
     """The files of a glob; the folder before its wildcards may be a path of a workspace."""
     text = bundle.text(value)
     base = glob_base(text)

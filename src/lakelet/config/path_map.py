@@ -19,7 +19,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError, Location
 from lakelet.files.remote import scheme_of
 
-HOSTED_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "Repos", "dbfs"})
+DATABRICKS_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "Repos", "dbfs"})
 """First folders of paths that Databricks has and a laptop does not."""
 
 CLOUD_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "r2"})
@@ -93,7 +93,7 @@ class _ParsedPath:
     @property
     def hosted(self) -> bool:
         """Whether only Databricks has such a path."""
-        return self.dbfs or (self.rooted and len(self.parts) > 1 and self.parts[1] in HOSTED_ROOTS)
+        return self.dbfs or (self.rooted and len(self.parts) > 1 and self.parts[1] in DATABRICKS_ROOTS)
 
     def covers(self, path: _ParsedPath) -> bool:
         """Whether `path` is this prefix or lies below it. The root of DBFS does not cover local paths."""
@@ -245,14 +245,14 @@ class PathMap:
         return max(begun, key=lambda key: len(begun[key]), default=None)
 
 
-def is_hosted(path: str) -> bool:
+def only_on_databricks(path: str) -> bool:
     """Whether only Databricks has such a path."""
     return _parsed(path).hosted
 
 
 def needs_map(path: str) -> bool:
     """Whether a path means nothing on this machine without `--map`: one of Databricks, or of an object store."""
-    return is_hosted(path) or scheme_of(path) in CLOUD_SCHEMES
+    return only_on_databricks(path) or scheme_of(path) in CLOUD_SCHEMES
 
 
 def found_here(path: str, *, writing: bool = False) -> str | None:
@@ -269,10 +269,10 @@ def found_here(path: str, *, writing: bool = False) -> str | None:
 
 def _is_there(base: str, writing: bool) -> bool:
     """Whether a path exists (or could be made). An empty `/mnt` is a part of every Linux and means nothing."""
-    if base.strip("/") in HOSTED_ROOTS | {""}:
+    if base.strip("/") in DATABRICKS_ROOTS | {""}:
         return not writing and os.path.isdir(base) and os.listdir(base) != []
     above = os.path.dirname(base)
-    return os.path.exists(base) or (writing and above.strip("/") not in HOSTED_ROOTS | {""} and os.path.exists(above))
+    return os.path.exists(base) or (writing and above.strip("/") not in DATABRICKS_ROOTS | {""} and os.path.exists(above))
 
 
 def flag_for(path: str) -> str:
@@ -326,7 +326,7 @@ def _glob_free(path: str) -> str:
 def python_path_hint(error: BaseException) -> str | None:
     """Return what to do where Python itself did not find a file of Databricks; None for any other error."""
     name = str(error.filename) if isinstance(error, FileNotFoundError) else ""
-    if not name.startswith("/") or name.split("/")[1] not in HOSTED_ROOTS:
+    if not name.startswith("/") or name.split("/")[1] not in DATABRICKS_ROOTS:
         return None
     return (
         f"Say where it lies: {flag_for(name)}. That counts for Spark, dbutils, and for what Python opens or lists (open, pathlib, os.path, "

@@ -17,7 +17,7 @@ from lakelet.files.paths import AnyPath
 
 
 @dataclass(frozen=True)
-class Identity:
+class PipelineIdentity:
     """Record of a pipeline.
 
     Attributes:
@@ -37,13 +37,13 @@ class Identity:
     formerly: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, bundle: str | None, root: Path, files: Sequence[Path], storage: AnyPath) -> Identity:
+    def of(cls, name: str, bundle: str | None, root: Path, files: Sequence[Path], storage: AnyPath) -> PipelineIdentity:
         """The identity of a pipeline whose sources are `files`."""
         beside = os.path.relpath(root, storage) if isinstance(storage, Path) else ""
         return cls(name, bundle, str(root), beside, tuple(os.path.relpath(file, root) for file in files))
 
     @classmethod
-    def from_stored(cls, stored: Mapping[str, Any]) -> Identity:
+    def from_stored(cls, stored: Mapping[str, Any]) -> PipelineIdentity:
         return cls(**{**stored, "files": tuple(stored["files"]), "formerly": tuple(stored["formerly"])})
 
     def as_stored(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Identity:
     def _source(self) -> str:
         return os.path.join(self.root, self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files in {self.root}"
 
-    def is_same(self, now: Identity, exists: Callable[[str], bool] = os.path.exists) -> bool:
+    def is_same(self, now: PipelineIdentity, exists: Callable[[str], bool] = os.path.exists) -> bool:
         """Whether `now` is the pipeline that was recorded as this one."""
         if self.bundle is not None:
             return (self.bundle, self.name) == (now.bundle, now.name)
@@ -66,14 +66,14 @@ class Identity:
         moved = not any(exists(os.path.join(self.root, file)) for file in self.files)
         return now.bundle is None and (self.name == now.name or set(self.files) == set(now.files)) and moved
 
-    def is_part_of(self, recorded: Identity) -> bool:
+    def is_part_of(self, recorded: PipelineIdentity) -> bool:
         """Whether these are some of the files of a larger pipeline, which other sources name as a whole."""
         if self.bundle is not None or recorded.bundle is not None or (self.name, self.root) == (recorded.name, recorded.root):
             return False
         mine, whole = set(self._absolute()), set(recorded._absolute())
         return mine < whole or set(self._relative()) < set(recorded._relative())
 
-    def _shares_file(self, other: Identity) -> bool:
+    def _shares_file(self, other: PipelineIdentity) -> bool:
         return bool(set(self._absolute()) & set(other._absolute())) or bool(set(self._relative()) & set(other._relative()))
 
     def _absolute(self) -> Iterable[str]:

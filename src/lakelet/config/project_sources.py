@@ -16,7 +16,7 @@ from lakelet.base.text import listed
 from lakelet.config.bundle import Bundle, load_bundle
 from lakelet.config.bundle_files import BUNDLE_FILES, PIPELINE_KEYS, bundle_file
 from lakelet.config.libraries import library_files, owns, path_in_bundle, unmatched, unmatched_libraries
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.config.source_files import (
     MOST_FILES,
     SUFFIXES,
@@ -32,7 +32,7 @@ from lakelet.config.source_files import (
 )
 from lakelet.config.spark_pipeline_file import SPARK_FILES, load_spark_file, spark_file
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
-from lakelet.config.yaml_tree import Node, Remark, shown_path
+from lakelet.config.yaml_tree import ConfigNode, Remark, shown_path
 from lakelet.files.paths import AnyPath
 
 
@@ -43,7 +43,7 @@ class PipelineProject:
     root: Path
     settings: ToolSettings
     bundle: Bundle | None
-    pipeline: tuple[str, Node] | None
+    pipeline: tuple[str, ConfigNode] | None
     files: tuple[Path, ...]
     label: str | None
     remarks: tuple[Remark, ...] = ()
@@ -68,12 +68,12 @@ class PipelineProject:
             return False
         return set(self.files) < set(library_files(self.bundle, self.pipeline[1]))
 
-    def identity(self, files: Sequence[Path], storage: AnyPath) -> Identity:
+    def identity(self, files: Sequence[Path], storage: AnyPath) -> PipelineIdentity:
         """The pipeline's identity in a storage; `files`: its sources."""
         if self.bundle and self.pipeline:
             named = self.bundle.tree.get("bundle", "name") is not None
-            return Identity.of(self.pipeline[0], self.bundle.name if named else "", self.root, files, storage)
-        return Identity.of(self.name, None, self.root, files, storage)
+            return PipelineIdentity.of(self.pipeline[0], self.bundle.name if named else "", self.root, files, storage)
+        return PipelineIdentity.of(self.name, None, self.root, files, storage)
 
     def files_and_roots(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """The pipeline's source files, and the folders that their modules are imported from. Raises NO_SOURCES where there are none."""
@@ -243,7 +243,7 @@ def _whole_project(root: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _choose_pipeline(bundle: Bundle, names: Sequence[str], files: Sequence[Path], cwd: Path) -> tuple[str, Node] | None:
+def _choose_pipeline(bundle: Bundle, names: Sequence[str], files: Sequence[Path], cwd: Path) -> tuple[str, ConfigNode] | None:
     """The pipeline with that name, or the one all named files belong to (None: they are a pipeline of their own), or the only one."""
     pipelines = bundle.pipelines()
     if names:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.bundle import Bundle
-from lakelet.config.yaml_tree import Node, Remark, read_yaml, shown_path
+from lakelet.config.yaml_tree import ConfigNode, Remark, read_yaml, shown_path
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 _PREVIEW = "pipeline.yml"  # its name before Spark 4.1 was out; others use it too, so its content decides
@@ -71,7 +71,7 @@ def load_spark_file(file: Path, *, cwd: Path, environ: Mapping[str, str]) -> tup
     return Bundle(file.parent, as_bundle, None, environ), tuple(remarks)
 
 
-def _one_of(tree: Node, first: str, second: str) -> Node | None:
+def _one_of(tree: ConfigNode, first: str, second: str) -> ConfigNode | None:
     """The value of a key that has two names. Raises CONFIG_INVALID if both are there."""
     one, other = tree.get(first), tree.get(second)
     if one and other:
@@ -79,7 +79,7 @@ def _one_of(tree: Node, first: str, second: str) -> Node | None:
     return one or other
 
 
-def _remarks(tree: Node) -> Iterator[Remark]:
+def _remarks(tree: ConfigNode) -> Iterator[Remark]:
     storage = tree.get("storage")
     if storage:
         yield (

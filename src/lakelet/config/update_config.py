@@ -19,10 +19,10 @@ from lakelet.config import delta_properties, properties
 from lakelet.config.bundle import Bundle
 from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, moved_folders, pairs_of
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.config.project_sources import PipelineProject, find_project, project_above
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
-from lakelet.config.yaml_tree import Node, Remark
+from lakelet.config.yaml_tree import ConfigNode, Remark
 from lakelet.files.paths import AnyPath, any_path
 from lakelet.files.remote import is_s3
 
@@ -63,7 +63,7 @@ class PipelineConfig:
     continuous: bool = False
     paths: PathMap = field(default_factory=PathMap)
     tables: Mapping[str, NamedTable] = field(default_factory=dict)
-    identity: Identity | None = None
+    identity: PipelineIdentity | None = None
     partial: bool = False
     take_over: tuple[str, ...] = ()
     event_log: TableName | None = None
@@ -267,7 +267,7 @@ def _first_given(*choices: str | None) -> str:
 _EVENT_LOG_KEYS = frozenset({"catalog", "schema", "name"})
 
 
-def declared_namespace(bundle: Bundle, pipeline: Node) -> Namespace:
+def declared_namespace(bundle: Bundle, pipeline: ConfigNode) -> Namespace:
     """The catalog and schema of the pipeline's tables; the defaults where it declares none."""
     default = Namespace()
     catalog = pipeline.get("catalog")
@@ -275,7 +275,7 @@ def declared_namespace(bundle: Bundle, pipeline: Node) -> Namespace:
     return Namespace(bundle.text(catalog) if catalog else default.catalog, bundle.text(schema) if schema else default.schema)
 
 
-def event_log_name(bundle: Bundle, pipeline: Node, namespace: Namespace) -> TableName | None:
+def event_log_name(bundle: Bundle, pipeline: ConfigNode, namespace: Namespace) -> TableName | None:
     """The name under which the event log is published (`event_log: {catalog, schema, name}`), None where it is not.
 
     Without a catalog or schema it lives in `namespace`. Raises CONFIG_INVALID without a name, and for other keys.

@@ -25,7 +25,7 @@ _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True)
-class Node:
+class ConfigNode:
     """One value of a bundle file.
 
     `value` is a dict of nodes by key, a list of nodes, or a scalar; `text` is the scalar as written (`1.10` stays `1.10`).
@@ -36,16 +36,16 @@ class Node:
     file: Path
     text: str = ""
 
-    def get(self, *keys: str) -> Node | None:
+    def get(self, *keys: str) -> ConfigNode | None:
         """The node below the keys; None when one is absent or null."""
-        node: Node | None = self
+        node: ConfigNode | None = self
         for key in keys:
             if node is None or not isinstance(node.value, dict):
                 return None
             node = node.value.get(key)
         return None if node is None or node.value is None else node
 
-    def entries(self, what: str) -> Mapping[str, Node]:
+    def entries(self, what: str) -> Mapping[str, ConfigNode]:
         """The keys of a mapping; an absent value counts as empty. Raises CONFIG_INVALID for another kind of value."""
         if self.value is None:
             return {}
@@ -53,7 +53,7 @@ class Node:
             raise self.bad(f"{what} must be a mapping of keys to values")
         return self.value
 
-    def items(self, what: str) -> list[Node]:
+    def items(self, what: str) -> list[ConfigNode]:
         """The elements of a list; raises CONFIG_INVALID for another kind of value."""
         if self.value is None:
             return []
@@ -72,7 +72,7 @@ class Node:
                 raise child.bad(f"{what} has no key {key!r}", nearest=nearest_names(key, known))
 
 
-def read_yaml(path: Path, *, shown: str) -> Node:
+def read_yaml(path: Path, *, shown: str) -> ConfigNode:
     """Read one YAML file; `shown` is its name in messages. Raises CONFIG_INVALID with the line of a syntax error or a repeated key."""
     import yaml  # here, because most commands read no bundle
 
@@ -85,7 +85,7 @@ def read_yaml(path: Path, *, shown: str) -> Node:
             loader = yaml.SafeLoader(text)  # slower, with the better line and words
             root = loader.get_single_node()
         if root is None:
-            return Node({}, Location(shown, 1), path)
+            return ConfigNode({}, Location(shown, 1), path)
         return _convert(loader, root, path, shown)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -95,20 +95,20 @@ def read_yaml(path: Path, *, shown: str) -> Node:
         raise LakeletError("CONFIG_INVALID", f"{shown} cannot be read", where=Location(shown, 1), why=str(error)) from error
 
 
-def _convert(loader: yaml.SafeLoader, node: Any, path: Path, shown: str) -> Node:
+def _convert(loader: yaml.SafeLoader, node: Any, path: Path, shown: str) -> ConfigNode:
     where = Location(shown, node.start_mark.line + 1)
     if node.id == "mapping":
         _refuse_repeated_keys(node, shown)
         loader.flatten_mapping(node)
-        children: dict[str, Node] = {}
+        children: dict[str, ConfigNode] = {}
         for key, value in node.value:
             child = _convert(loader, value, path, shown)
             children[str(key.value)] = replace(child, where=Location(shown, key.start_mark.line + 1))
-        return Node(children, where, path)
+        return ConfigNode(children, where, path)
     if node.id == "sequence":
-        return Node([_convert(loader, item, path, shown) for item in node.value], where, path)
+        return ConfigNode([_convert(loader, item, path, shown) for item in node.value], where, path)
     value = loader.construct_object(node)
-    return Node(value, where, path, text=str(node.value))
+    return ConfigNode(value, where, path, text=str(node.value))
 
 
 def _refuse_repeated_keys(node: yaml.MappingNode, shown: str) -> None:
@@ -124,7 +124,7 @@ def _refuse_repeated_keys(node: yaml.MappingNode, shown: str) -> None:
         seen[str(key.value)] = line
 
 
-def merge(base: Node, over: Node) -> Node:
+def merge(base: ConfigNode, over: ConfigNode) -> ConfigNode:
     """Return `base` merged with `over` as the bundle format does it: mappings key by key, lists appended, anything else replaced."""
     if isinstance(base.value, dict) and isinstance(over.value, dict):
         merged = dict(base.value)
@@ -146,37 +146,37 @@ def shown_path(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
-def scalar(value: Any, like: Node) -> Node:
+def scalar(value: Any, like: ConfigNode) -> ConfigNode:
     """A single value that is written where another node is."""
     return replace(like, value=value, text=str(value).lower() if isinstance(value, bool) else str(value))
 
 
-def mapping(value: Mapping[str, Node], like: Node) -> Node:
+def mapping(value: Mapping[str, ConfigNode], like: ConfigNode) -> ConfigNode:
     """A mapping that is written where another node is."""
     return replace(like, value=dict(value), text="")
 
 
-def children(node: Node | None) -> Mapping[str, Node]:
+def children(node: ConfigNode | None) -> Mapping[str, ConfigNode]:
     """The entries of a mapping; nothing for any other value."""
     return node.value if node is not None and isinstance(node.value, dict) else {}
 
 
-def elements(node: Node | None) -> list[Node]:
+def elements(node: ConfigNode | None) -> list[ConfigNode]:
     """The items of a list; nothing for any other value."""
     return node.value if node is not None and isinstance(node.value, list) else []
 
 
-def with_entries(node: Node, **entries: Node) -> Node:
+def with_entries(node: ConfigNode, **entries: ConfigNode) -> ConfigNode:
     """The mapping with these entries instead of its own."""
     return replace(node, value={**children(node), **entries})
 
 
-def without(node: Node, *keys: str) -> Node:
+def without(node: ConfigNode, *keys: str) -> ConfigNode:
     """The mapping without these keys."""
     return replace(node, value={key: child for key, child in children(node).items() if key not in keys})
 
 
-def changed(node: Node, keys: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
+def changed(node: ConfigNode, keys: tuple[str, ...], change: Callable[[ConfigNode], ConfigNode]) -> ConfigNode:
     """The tree with the value below the keys changed; `*` stands for each item of a list. Unchanged where there is none."""
     if not keys:
         return node if node.value is None else change(node)
@@ -190,7 +190,7 @@ def changed(node: Node, keys: tuple[str, ...], change: Callable[[Node], Node]) -
     return node if after is child else with_entries(node, **{first: after})
 
 
-def found(node: Node, keys: tuple[str, ...]) -> Iterator[Node]:
+def found(node: ConfigNode, keys: tuple[str, ...]) -> Iterator[ConfigNode]:
     """The values below the keys; `*` stands for each item of a list."""
     if not keys:
         if node.value is not None:
@@ -202,7 +202,7 @@ def found(node: Node, keys: tuple[str, ...]) -> Iterator[Node]:
         yield from found(one, tuple(rest))
 
 
-def plain(node: Node) -> Any:
+def plain(node: ConfigNode) -> Any:
     """The tree as JSON values, without what is null. A date is the text that was written."""
     if isinstance(node.value, dict):
         return {key: plain(child) for key, child in node.value.items() if child.value is not None}
@@ -225,7 +225,7 @@ class Problems:
         for one in error.errors if isinstance(error, DefinitionErrors) else (error,):
             self._found.setdefault((one.code, one.what, one.where), one)
 
-    def bad(self, node: Node, what: str, *, code: str = "CONFIG_INVALID", nearest: Sequence[str] = (), **more: Any) -> None:
+    def bad(self, node: ConfigNode, what: str, *, code: str = "CONFIG_INVALID", nearest: Sequence[str] = (), **more: Any) -> None:
         """Keep an error that points at a node."""
         self.add(LakeletError(code, what, where=node.where, nearest=nearest, **more))
 
@@ -272,11 +272,11 @@ class References:
         circular: is called with a node with a reference that leads to itself, the reference, and the way there. It stays as it is written.
     """
 
-    def __init__(self, meaning: Callable[[str, Node], Node | None], circular: Callable[[Node, str, str], None]) -> None:
+    def __init__(self, meaning: Callable[[str, ConfigNode], ConfigNode | None], circular: Callable[[ConfigNode, str, str], None]) -> None:
         self._meaning, self._circular = meaning, circular
-        self._ready: dict[str, Node] = {}
+        self._ready: dict[str, ConfigNode] = {}
 
-    def filled(self, node: Node, within: Within = ()) -> Node:
+    def filled(self, node: ConfigNode, within: Within = ()) -> ConfigNode:
         """The tree with each reference replaced by what it stands for. One that is a whole text keeps the type of what it stands for."""
         if isinstance(node.value, dict):
             return replace(node, value={key: self.filled(child, within) for key, child in node.value.items()})
@@ -286,7 +286,7 @@ class References:
             return node
         return self._filled_text(scalar(_IN_WORKSPACE.sub("", node.value), node), within)
 
-    def _filled_text(self, node: Node, within: Within) -> Node:
+    def _filled_text(self, node: ConfigNode, within: Within) -> ConfigNode:
         for _ in range(_MOST_NESTED):  # a reference may stand in the name of another one: ${var.${bundle.target}_catalog}
             text = node.value
             whole = REFERENCE.fullmatch(text)
@@ -302,13 +302,13 @@ class References:
             node = scalar(after, node)
         return node
 
-    def _text(self, match: re.Match[str], node: Node, within: Within) -> str:
+    def _text(self, match: re.Match[str], node: ConfigNode, within: Within) -> str:
         value = self._value(match.group(1), node, within)
         if value is None:
             return match.group()
         return json.dumps(plain(value)) if isinstance(value.value, (dict, list)) else value.text
 
-    def _value(self, path: str, node: Node, within: Within) -> Node | None:
+    def _value(self, path: str, node: ConfigNode, within: Within) -> ConfigNode | None:
         """The value of a reference, with its own references filled in."""
         if path in self._ready:
             return self._ready[path]
@@ -327,7 +327,7 @@ def steps(path: str) -> list[str]:
     return _STEP.findall(path)
 
 
-def below(node: Node | None, path: Sequence[str]) -> Node | None:
+def below(node: ConfigNode | None, path: Sequence[str]) -> ConfigNode | None:
     """The value at a path of keys and indexes; None where there is none, or it is null."""
     for step in path:
         if node is None:
@@ -337,7 +337,7 @@ def below(node: Node | None, path: Sequence[str]) -> Node | None:
     return None if node is None or node.value is None else node
 
 
-def field_of(resource: Node, kind: str, path: Sequence[str]) -> Node | None:
+def field_of(resource: ConfigNode, kind: str, path: Sequence[str]) -> ConfigNode | None:
     """A field of a resource as a reference names it; None where it is not known before the resource is made.
 
     Known are the fields that are written, and the `volume_path` of a volume, which its names give.
@@ -348,7 +348,7 @@ def field_of(resource: Node, kind: str, path: Sequence[str]) -> Node | None:
     return below(resource, path)
 
 
-def full_name(resource: Node, kind: str) -> Node | None:
+def full_name(resource: ConfigNode, kind: str) -> ConfigNode | None:
     """The `id` of a schema or volume: its full name. None for other kinds."""
     keys = {"schemas": ("catalog_name", "name"), "volumes": ("catalog_name", "schema_name", "name")}.get(kind, ())
     names = [below(resource, [key]) for key in keys]

@@ -18,9 +18,9 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.text import counted
 from lakelet.deploy.bundle.uploads import begins_notebook
-from lakelet.deploy.desired import DesiredState, Resource, ResourceKey, ResourceKind, SourceFile, User
+from lakelet.deploy.desired_state import DesiredState, Resource, ResourceKey, ResourceKind, SourceFile, User
 from lakelet.deploy.plan import DeploymentPlan, ObservedResource, ResourceUpdate
-from lakelet.deploy.remote import (
+from lakelet.deploy.resource_requests import (
     CreationAttempt,
     DashboardRequests,
     ResourceRequests,
@@ -30,7 +30,7 @@ from lakelet.deploy.remote import (
     read_permissions,
     write_permissions,
 )
-from lakelet.deploy.settings import (
+from lakelet.deploy.resource_settings import (
     PERMISSIONS,
     as_found,
     fields,

@@ -17,12 +17,12 @@ from lakelet.base.names import quoted, split_name
 from lakelet.base.text import listed
 from lakelet.cdc.identity import made_with
 from lakelet.deploy.differences import (
+    BothSides,
     Comparison,
     DatasetDifference,
     Row,
     RowComparison,
     RowsByKey,
-    Sides,
     comparable,
     differences,
     local_text,
@@ -31,7 +31,7 @@ from lakelet.deploy.differences import (
     type_text,
     workspace_text,
 )
-from lakelet.deploy.watching import events, json_of, update_of, updates
+from lakelet.deploy.remote_updates import events, json_of, update_of, updates
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import TableInfo, list_tables, read_rows
 from lakelet.language.model import Kind
@@ -122,7 +122,7 @@ class _DatasetPair:
         theirs = {name: type_text(kind) for name, kind in zip(head.names, head.types, strict=True)}
         ours = {column["name"]: type_text(column["type"]) for column in self._table.columns}
         number = self._warehouse.ask(f"SELECT count(*) AS n FROM {self._from}", limit=1).rows[0][0]
-        sides = Sides(self._table.rows or 0, int(number or 0))
+        sides = BothSides(self._table.rows or 0, int(number or 0))
         broken, judged = self._rules(*rules)
         if not judged:
             notes.append("expectations: the last update of one side reported no counts")
@@ -130,7 +130,7 @@ class _DatasetPair:
         columns = _differing_columns(ours, theirs)
         return DatasetDifference(self._table.name, self._hosted, None, None, columns, sides, broken, judged, compared, tuple(notes))
 
-    def _rules(self, here: Counts, there: Counts) -> tuple[Mapping[str, Sides], int]:
+    def _rules(self, here: Counts, there: Counts) -> tuple[Mapping[str, BothSides], int]:
         """The expectations with other counts, and how many were compared: none unless both sides reported some."""
         ours, theirs = (
             {rule: n for (dataset, rule), n in side.items() if dataset == _last_parts(self._table.name)} for side in (here, there)
@@ -138,9 +138,9 @@ class _DatasetPair:
         if not ours or not theirs:
             return {}, 0
         names = sorted(ours.keys() | theirs.keys())
-        return {name: Sides(ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}, len(names)
+        return {name: BothSides(ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}, len(names)
 
-    def _rows(self, ours: Mapping[str, str], theirs: Mapping[str, str], sides: Sides, notes: list[str]) -> RowComparison | None:
+    def _rows(self, ours: Mapping[str, str], theirs: Mapping[str, str], sides: BothSides, notes: list[str]) -> RowComparison | None:
         by_lower = {name.lower(): name for name in theirs}
         both = [(name, by_lower[name.lower()]) for name in ours if name.lower() in by_lower]
         shared = [(a, b) for a, b in both if ours[a] == theirs[b] and comparable(ours[a])]
@@ -291,14 +291,14 @@ def _rule_counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
     return {key: (count.passed, count.failed) for key, count in found.items()}
 
 
-def _differing_columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:
+def _differing_columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, BothSides]:
     """The columns that only one side has or that have another type; names are compared without case."""
     here, there = ({name.lower(): (name, kind) for name, kind in side.items()} for side in (ours, theirs))
-    found: dict[str, Sides] = {}
+    found: dict[str, BothSides] = {}
     for lower in [*here, *(name for name in there if name not in here)]:
         local, hosted = here.get(lower), there.get(lower)
         if (local and local[1]) != (hosted and hosted[1]):
-            found[(local or hosted or ("", ""))[0]] = Sides(local and local[1], hosted and hosted[1])
+            found[(local or hosted or ("", ""))[0]] = BothSides(local and local[1], hosted and hosted[1])
     return found
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
 from lakelet.deploy.credentials import CODE, HOW, HostProbe, arguments, check_host, redact_loggers, remember_headers
-from lakelet.deploy.desired import User, is_application_id
+from lakelet.deploy.desired_state import User, is_application_id
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient

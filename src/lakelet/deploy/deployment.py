@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.failpoints import reached
 from lakelet.deploy.apply import Deployment, carry_out, delete_resource, remove_empty_folders
-from lakelet.deploy.desired import DesiredState, Resource, ResourceKey, ResourceKind, SourceFile, User, Workspace
+from lakelet.deploy.desired_state import DesiredState, Resource, ResourceKey, ResourceKind, SourceFile, User, Workspace
 from lakelet.deploy.plan import HOLDING_DATA, DeploymentPlan, ObservedResource, as_if_finished, named_resources, plan, refuse_conflicts
-from lakelet.deploy.remote import CreationAttempt, ResourceRequests, apis, has_permissions, observe
-from lakelet.deploy.settings import in_order, permissions_of, resolved, tree_of, without_permissions
+from lakelet.deploy.resource_requests import CreationAttempt, ResourceRequests, apis, has_permissions, observe
+from lakelet.deploy.resource_settings import in_order, permissions_of, resolved, tree_of, without_permissions
 from lakelet.deploy.state import (
     HISTORY,
     OBJECTS,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class DeploymentOptions:
     """What a user chooses for a deployment.
 
     Attributes:
@@ -55,7 +55,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedDeployment:
     """A deployment that could begin: what is wanted, what was deployed, what is there, and what to do."""
 
     desired: DesiredState
@@ -64,7 +64,7 @@ class Prepared:
     plan: DeploymentPlan
 
 
-def prepare(client: Client, desired: DesiredState, options: Options) -> Prepared:
+def prepare(client: Client, desired: DesiredState, options: DeploymentOptions) -> PreparedDeployment:
     """Read the state and the workspace, and plan. Writes nothing.
 
     Raises DEPLOY_STATE for a state of another bundle or target, and what `plan` raises.
@@ -74,8 +74,12 @@ def prepare(client: Client, desired: DesiredState, options: Options) -> Prepared
 
 
 def _prepared_from(
-    client: Client, calls: Mapping[ResourceKind, ResourceRequests], desired: DesiredState, options: Options, state: DeploymentState
-) -> Prepared:
+    client: Client,
+    calls: Mapping[ResourceKind, ResourceRequests],
+    desired: DesiredState,
+    options: DeploymentOptions,
+    state: DeploymentState,
+) -> PreparedDeployment:
     if state.deployment_id and (state.bundle, state.target) != (desired.bundle, desired.target):
         what = f"{desired.workspace.state_path} holds a deployment of the bundle {state.bundle}, target {state.target}"
         todo = "Give each bundle and each target a workspace.root_path of its own."
@@ -83,20 +87,20 @@ def _prepared_from(
     state = state if state.deployment_id else replace(state, deployment_id=uuid.uuid4().hex)
     state, observed = read_workspace(calls, desired, state)
     state = as_if_finished(state, observed)
-    return Prepared(desired, state, observed, plan(desired, state, observed, force=options.force, with_data=options.with_data))
+    return PreparedDeployment(desired, state, observed, plan(desired, state, observed, force=options.force, with_data=options.with_data))
 
 
 def deploy(
     client: Client,
-    prepared: Prepared,
+    prepared: PreparedDeployment,
     user: User,
-    options: Options,
+    options: DeploymentOptions,
     *,
     contents: Callable[[SourceFile], bytes] = lambda file: file.local.read_bytes(),
     operation: str = "deploy",
     previous: int | None = None,
     notice: Callable[[str], None] = lambda text: None,
-) -> Prepared:
+) -> PreparedDeployment:
     """Carry a prepared deployment out; return it with the plan that was followed and the state afterwards.
 
     Nothing is written where there is nothing to do. If somebody deployed since, it is prepared again under the lock.
@@ -137,7 +141,9 @@ def deploy(
         return replace(prepared, state=carry_out(job))
 
 
-def _planned_again(client: Client, calls: Mapping[ResourceKind, ResourceRequests], prepared: Prepared, options: Options) -> Prepared:
+def _planned_again(
+    client: Client, calls: Mapping[ResourceKind, ResourceRequests], prepared: PreparedDeployment, options: DeploymentOptions
+) -> PreparedDeployment:
     """The same under the lock; planned again if the state was written since."""
     state = load(client, prepared.desired.workspace)
     before = prepared.state
@@ -202,10 +208,10 @@ class Rollback:
     """An earlier deployment that is wanted again, and what that changes."""
 
     earlier: DeploymentState
-    prepared: Prepared
+    prepared: PreparedDeployment
 
 
-def prepare_rollback(client: Client, workspace: Workspace, options: Options, serial: int | None = None) -> Rollback:
+def prepare_rollback(client: Client, workspace: Workspace, options: DeploymentOptions, serial: int | None = None) -> Rollback:
     """Plan the way back. Writes nothing.
 
     Args:
@@ -225,8 +231,8 @@ def prepare_rollback(client: Client, workspace: Workspace, options: Options, ser
 
 
 def roll_back(
-    client: Client, back: Rollback, user: User, options: Options, *, notice: Callable[[str], None] = lambda text: None
-) -> Prepared:
+    client: Client, back: Rollback, user: User, options: DeploymentOptions, *, notice: Callable[[str], None] = lambda text: None
+) -> PreparedDeployment:
     """Carry it out; see `deploy`."""
     needed = {path: back.earlier.files[path] for path in back.prepared.plan.uploads}
     contents = kept_contents(client, back.prepared.desired.workspace, {file.sha256: file.pack for file in needed.values()})
@@ -252,7 +258,7 @@ def _desired_again(earlier: DeploymentState, workspace: Workspace) -> DesiredSta
     return DesiredState(earlier.bundle, earlier.target, False, workspace, resources, files)
 
 
-def prepare_destroy(client: Client, workspace: Workspace, options: Options) -> Prepared:
+def prepare_destroy(client: Client, workspace: Workspace, options: DeploymentOptions) -> PreparedDeployment:
     """Plan to take everything away that was deployed. Writes nothing.
 
     Raises DEPLOY_UNKNOWN where nothing was deployed, DEPLOY_PREVENTED for a resource with `lifecycle.prevent_destroy`.
@@ -264,7 +270,12 @@ def prepare_destroy(client: Client, workspace: Workspace, options: Options) -> P
 
 
 def destroy(
-    client: Client, prepared: Prepared, user: User, options: Options, *, notice: Callable[[str], None] = lambda text: None
+    client: Client,
+    prepared: PreparedDeployment,
+    user: User,
+    options: DeploymentOptions,
+    *,
+    notice: Callable[[str], None] = lambda text: None,
 ) -> DeploymentState:
     """Carry it out and return what is left: an empty state, or one with the schemas and volumes that were not named.
 

@@ -23,7 +23,7 @@ ExactText = str | None
 
 
 @dataclass(frozen=True)
-class Sides:
+class BothSides:
     """Something that the two sides have differently; None for a side that does not have it."""
 
     local: Any
@@ -37,7 +37,7 @@ class KeyDifference:
     key: Mapping[str, ExactText]
     local_rows: int
     hosted_rows: int
-    columns: Mapping[str, Sides]
+    columns: Mapping[str, BothSides]
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class DatasetDifference:
     hosted_name: str | None
     only: str | None = None
     failed: str | None = None
-    columns: Mapping[str, Sides] | None = None
-    rows: Sides | None = None
-    rules: Mapping[str, Sides] | None = None
+    columns: Mapping[str, BothSides] | None = None
+    rows: BothSides | None = None
+    rules: Mapping[str, BothSides] | None = None
     rules_compared: int = 0
     rows_compared: RowComparison | None = None
     notes: tuple[str, ...] = ()
@@ -174,11 +174,11 @@ def differences(local: RowsByKey, hosted: RowsByKey, columns: Sequence[str], key
     return found
 
 
-def _differing_values(here: Counter[Row], there: Counter[Row], columns: Sequence[str]) -> Mapping[str, Sides]:
+def _differing_values(here: Counter[Row], there: Counter[Row], columns: Sequence[str]) -> Mapping[str, BothSides]:
     if here.total() != 1 or there.total() != 1:
         return {}
     ours, theirs = next(iter(here)), next(iter(there))
-    return {name: Sides(a, b) for name, a, b in zip(columns, ours, theirs, strict=True) if a != b}
+    return {name: BothSides(a, b) for name, a, b in zip(columns, ours, theirs, strict=True) if a != b}
 
 
 def _sortable_key(key: Row) -> tuple[tuple[bool, int, str], ...]:

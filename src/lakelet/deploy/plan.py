@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError
-from lakelet.deploy.desired import DesiredState, Resource, ResourceKey, ResourceKind
-from lakelet.deploy.settings import PERMISSIONS, Path, as_found, fields, masked, path_text, resolved, shown, tree_from, tree_of
+from lakelet.deploy.desired_state import DesiredState, Resource, ResourceKey, ResourceKind
+from lakelet.deploy.resource_settings import PERMISSIONS, Path, as_found, fields, masked, path_text, resolved, shown, tree_from, tree_of
 from lakelet.deploy.state import DeployedResource, DeploymentState
 
 MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.text import seconds_text
-from lakelet.deploy.desired import ResourceKey, User, Workspace
+from lakelet.deploy.desired_state import ResourceKey, User, Workspace
 from lakelet.deploy.workspace_objects import delete_path, make_file, make_folder, read_file, write_file
 
 if TYPE_CHECKING:

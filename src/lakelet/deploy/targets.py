@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.deploy.bundle import place_of, workspace_of
+from lakelet.deploy.bundle import location_of, workspace_of
 from lakelet.deploy.connection import Client, connect
-from lakelet.deploy.desired import ResourceKey, ResourceKind, Workspace
+from lakelet.deploy.desired_state import ResourceKey, ResourceKind, Workspace
+from lakelet.deploy.remote_updates import RemoteUpdate, updates
 from lakelet.deploy.state import DeploymentState, LockHolder, holder_of, load
-from lakelet.deploy.watching import RemoteUpdate, updates
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def open_target(root: Path, target: str | None, *, environ: Mapping[str, str], c
     """
     said = workspace_of(root, target, environ=environ, cwd=cwd)
     client = connect(said.pop("host", None), said.pop("profile", None), said, environ=environ, notice=notice)
-    place = place_of(root, target, client.user(), environ=environ, cwd=cwd)
+    place = location_of(root, target, client.user(), environ=environ, cwd=cwd)
     return Target(root, place.bundle, place.target, client, place.workspace, load(client, place.workspace))
 
 

@@ -26,7 +26,7 @@ from lakelet.config.path_map import python_path_hint
 from lakelet.config.rule_files import read_rule_file, rule_files
 from lakelet.language import api
 from lakelet.language.api import dlt_modules
-from lakelet.language.dbutils import Injected
+from lakelet.language.dbutils import InjectedNames
 from lakelet.language.dbutils.parts import Locate
 from lakelet.language.declaration_checks import (
     check_properties,
@@ -39,7 +39,7 @@ from lakelet.language.declaration_checks import (
 from lakelet.language.import_paths import ImportPath
 from lakelet.language.lost import Lost, LostPart, lost_declaration, lost_python, lost_sql
 from lakelet.language.model import Definitions, Kind
-from lakelet.language.notebook import SQL, LeftOut, Source, Sources, read_source
+from lakelet.language.notebook import SQL, LeftOut, SourceCells, SourceRunner, read_source
 from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
 
 
@@ -93,11 +93,11 @@ def loaded(
     registry = Registry(namespace)
     registry.notices += remarks
     before = set(sys.modules)
-    tools = Injected(injected, note=_notice_recorder(registry), parameters=parameters or {}, locate=locate)
+    tools = InjectedNames(injected, note=_notice_recorder(registry), parameters=parameters or {}, locate=locate)
     imports = ImportPath(import_roots, files)
     with dlt_modules(), tools.importable(), imports.installed():
         try:
-            found = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files, _leaving_out(registry, imports))
+            found = SourceRunner(tools.frame, sql_into(injected.get("spark"), parameters or {}), files, _leaving_out(registry, imports))
             with recording(registry), tools.while_loading(), closing(found) as sources:
                 for number, file in enumerate(files):
                     report("Loading files", number, len(files))
@@ -144,10 +144,10 @@ def _no_datasets(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletErr
     )
 
 
-def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], bool]:
+def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[SourceCells], bool]:
     """What declares the SQL of a source: into the active registry, on this session."""
 
-    def declare(source: Source) -> bool:
+    def declare(source: SourceCells) -> bool:
         from lakelet.language import sql  # here, because most pipelines hold none
 
         cells = [sql.Cell(cell.text, cell.line, cell.number) for cell in source.own()]
@@ -156,7 +156,7 @@ def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], 
     return declare
 
 
-def _run_source_file(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> None:
+def _run_source_file(file: Path, sources: SourceRunner, registry: Registry, imports: ImportPath) -> None:
     """Run one file as `__main__`, as Databricks runs source files; collect what goes wrong."""
     imports.source = file
     try:
@@ -171,7 +171,7 @@ def _run_source_file(file: Path, sources: Sources, registry: Registry, imports: 
 def _leaving_out(registry: Registry, imports: ImportPath) -> LeftOut:
     """What notes a declaration that raises, in `registry`; one that raises for want of another one, or of the same import, is no error."""
 
-    def left_out(source: Source, raised: Exception, statement: ast.stmt, text: str, module: ModuleType) -> None:
+    def left_out(source: SourceCells, raised: Exception, statement: ast.stmt, text: str, module: ModuleType) -> None:
         shown, missing = display_path(str(source.file)), module.__dict__.setdefault(_MISSING, set())
         known = isinstance(raised, NameError) and raised.name in missing
         if isinstance(raised, NameError):

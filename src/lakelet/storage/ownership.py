@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.language.model import Dataset, Kind
 from lakelet.storage.root import StorageRegistry, StoredDataset
 
@@ -24,7 +24,7 @@ class Owner:
 
     id: str
     ids: frozenset[str]
-    identity: Identity
+    identity: PipelineIdentity
     partial: bool = False
 
     def owns(self, stored: StoredDataset) -> bool:
@@ -32,7 +32,9 @@ class Owner:
         return stored.owner is None or stored.owner in self.ids
 
 
-def recognised(registry: StorageRegistry, now: Identity, new_id: str, take_over: Sequence[str] = (), *, partial: bool = False) -> Owner:
+def recognised(
+    registry: StorageRegistry, now: PipelineIdentity, new_id: str, take_over: Sequence[str] = (), *, partial: bool = False
+) -> Owner:
     """Find the pipeline among those that the registry knows; a new one gets the id `new_id`, or another if that one is taken.
 
     `take_over`: names of pipelines whose tables are to be this one's. Raises USAGE for a name that no other pipeline has.
@@ -86,7 +88,7 @@ def _name_taken_error(registry: StorageRegistry, dataset: Dataset, stored: Store
     return LakeletError("QUARANTINE_REFUSED", what, dataset=name, where=where, todo=todo)
 
 
-def _owned_by_other_error(stored: StoredDataset, other: Identity | None, mine: Identity, dataset: Dataset) -> LakeletError:
+def _owned_by_other_error(stored: StoredDataset, other: PipelineIdentity | None, mine: PipelineIdentity, dataset: Dataset) -> LakeletError:
     name = other.name if other else "?"
     return LakeletError(
         "TABLE_OWNED",

@@ -24,7 +24,7 @@ from zlib import crc32
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.files.delta_log import LOG, TableLog
 from lakelet.files.durable import before, write_atomically
 from lakelet.files.paths import AnyPath, any_path, names_in
@@ -112,7 +112,7 @@ class StorageRegistry:
     datasets: dict[str, StoredDataset] = field(default_factory=dict)
     flows: dict[str, StoredFlow] = field(default_factory=dict)
     last_update: LastUpdate | None = None
-    pipelines: dict[str, Identity] = field(default_factory=dict)
+    pipelines: dict[str, PipelineIdentity] = field(default_factory=dict)
 
     @property
     def owner(self) -> str | None:
@@ -153,7 +153,7 @@ class StorageRegistry:
             datasets={k: StoredDataset(**v) for k, v in data["datasets"].items()},
             flows={k: StoredFlow(**v) for k, v in data["flows"].items()},
             last_update=LastUpdate(**last) if last else None,
-            pipelines={k: Identity.from_stored(v) for k, v in data["pipelines"].items()},
+            pipelines={k: PipelineIdentity.from_stored(v) for k, v in data["pipelines"].items()},
         )
 
 

@@ -20,11 +20,11 @@ from lakelet.base.names import Namespace, all_quoted
 from lakelet.base.patching import patched_with
 from lakelet.base.user_code import caller_location
 from lakelet.language.api import dlt_modules
-from lakelet.language.dbutils import Injected
+from lakelet.language.dbutils import InjectedNames
 from lakelet.language.declaration_checks import with_computed
 from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
-from lakelet.language.notebook import Sources
+from lakelet.language.notebook import SourceRunner
 from lakelet.language.registry import Registry, reading, recording
 from lakelet.language.sql_text.table_names import RelationRef, Replacing, has_subqueries, replacing
 
@@ -81,7 +81,7 @@ def load_file(
 def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], answers: InputFrames) -> PipelineFunctions:
     """`load_file` with inputs of the caller's kind."""
     registry = Registry(answers.namespace)
-    tools = Injected({"spark": spark}, note=registry.notices.append, parameters=conf)
+    tools = InjectedNames({"spark": spark}, note=registry.notices.append, parameters=conf)
 
     @contextmanager
     def pipeline() -> Iterator[None]:
@@ -97,7 +97,7 @@ def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], a
                 stack.enter_context(part)
             yield
 
-    with pipeline(), tools.while_loading(), closing(Sources(tools.frame, sql_into(spark, conf), [file])) as sources:
+    with pipeline(), tools.while_loading(), closing(SourceRunner(tools.frame, sql_into(spark, conf), [file])) as sources:
         module, _ = sources.run(file)
     if registry.errors:
         raise DefinitionErrors(registry.errors)

@@ -210,7 +210,7 @@ def test_a_place_that_does_not_exist_is_refused_where_it_is_read_and_made_where_
 
 
 def test_a_hosted_path_that_this_machine_has_is_that_path(tmp_path, monkeypatch):
-    monkeypatch.setattr("lakelet.config.path_map.HOSTED_ROOTS", frozenset({"dbfs", tmp_path.parts[1]}))
+    monkeypatch.setattr("lakelet.config.path_map.DATABRICKS_ROOTS", frozenset({"dbfs", tmp_path.parts[1]}))
     found = places()
     (tmp_path / "in").mkdir()
     assert found.located(f"{tmp_path}/in/*.json", readable=nothing) == f"{tmp_path}/in/*.json"

@@ -10,7 +10,7 @@ import pytest
 
 from lakelet.base.errors import DefinitionErrors
 from lakelet.deploy.bundle import desired_state
-from lakelet.deploy.desired import DesiredState, Resource, User
+from lakelet.deploy.desired_state import DesiredState, Resource, User
 
 ADA, BOB = User("ada.l@example.com", "ada_l", "Ada L", "1"), User("bob@example.com", "bob", "Bob", "2")
 ROBOT = User("0f8fad5b-d9cb-469f-a165-70867728950e", "deployer")

@@ -12,8 +12,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from lakelet.base.errors import DefinitionErrors
-from lakelet.config.yaml_tree import Node, merge, plain, read_yaml
-from lakelet.deploy.desired import DesiredState, User
+from lakelet.config.yaml_tree import ConfigNode, merge, plain, read_yaml
+from lakelet.deploy.desired_state import DesiredState, User
 from tests.unit.deploy.bundles import ADA, BOB, Folder
 
 USER, SHORT = "${workspace.current_user.userName}", "${workspace.current_user.short_name}"
@@ -143,7 +143,7 @@ TREES = st.recursive(
 MAPPINGS = st.dictionaries(KEYS, TREES, min_size=1, max_size=3)
 
 
-def read(value: Any) -> Node:
+def read(value: Any) -> ConfigNode:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.yml"
         path.write_text(json.dumps(value))

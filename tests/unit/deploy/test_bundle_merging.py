@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.deploy.desired import Permission
+from lakelet.deploy.desired_state import Permission
 from tests.unit.deploy.bundles import ADA, BOB, ROBOT, SOURCE, Folder, one
 
 SHOP = """\

@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.deploy.bundle import LOOKUP_KINDS
 from lakelet.deploy.bundle.resource_forms import RESOURCES
-from lakelet.deploy.desired import ResourceKind
+from lakelet.deploy.desired_state import ResourceKind
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "bundle.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.deploy.bundle import desired_state
-from lakelet.deploy.desired import DesiredState, ResourceKey, User
+from lakelet.deploy.desired_state import DesiredState, ResourceKey, User
 from tests.paths import ROOT
 
 ADA = User("ada.l@example.com", "ada_l")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.desired import DesiredState, Permission, Resource, ResourceKey, ResourceKind, SourceFile, Workspace
+from lakelet.deploy.desired_state import DesiredState, Permission, Resource, ResourceKey, ResourceKind, SourceFile, Workspace
 from lakelet.deploy.plan import LineKind, ObservedResource, PlanLine, plan, refuse_conflicts
-from lakelet.deploy.settings import as_found, masked, tree_of
+from lakelet.deploy.resource_settings import as_found, masked, tree_of
 from lakelet.deploy.state import DeployedFile, DeployedResource, DeploymentState, PendingDeployment, PendingResource, state_of, text_of
 
 PLACE = Workspace(None, None, "/W/r", "/W/r/files", "/W/r/resources", "/W/r/state")

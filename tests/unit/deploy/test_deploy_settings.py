@@ -7,8 +7,8 @@ import json
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.desired import Permission, Resource, ResourceKey, ResourceKind
-from lakelet.deploy.settings import (
+from lakelet.deploy.desired_state import Permission, Resource, ResourceKey, ResourceKind
+from lakelet.deploy.resource_settings import (
     as_found,
     fields,
     in_order,

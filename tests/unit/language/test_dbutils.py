@@ -15,7 +15,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.base.redaction import redacted
-from lakelet.language.dbutils import Injected
+from lakelet.language.dbutils import InjectedNames
 from lakelet.language.loader import Loaded, loaded
 
 TABLE = "\nimport dlt\n@dlt.table\ndef t():\n    return None\n"
@@ -194,7 +194,7 @@ def test_a_path_of_a_workspace_that_is_not_here_is_refused_with_the_flag_to_add(
 def test_paths_go_through_the_mapping(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.csv").write_text("x")
-    injected = Injected({}, note=lambda notice: None, locate=lambda path: path.replace("/Volumes/m", str(tmp_path)))
+    injected = InjectedNames({}, note=lambda notice: None, locate=lambda path: path.replace("/Volumes/m", str(tmp_path)))
     injected.frame(tmp_path / "p.py")
     tools = vars(injected.frame(tmp_path / "p.py").module)["dbutils"]
     assert [f.path for f in tools.fs.ls("/Volumes/m/raw")] == ["/Volumes/m/raw/a.csv"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from lakelet.base.errors import LakeletError
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.language.model import Kind
 from lakelet.maintenance.maintain import append_events
 from lakelet.maintenance.results import Amount, MaintenanceResult
@@ -24,7 +24,9 @@ LEFT = MaintenanceResult("main.shop.new", Kind.STREAMING_TABLE, "file:///z", Amo
 def storage_of_two_pipelines(folder: Path) -> Storage:
     storage = Storage(folder)
     orders = StoredDataset("main.shop.orders", "streaming_table", "tables/main/shop/orders", owner="p-1")
-    registry = StorageRegistry("p-2", datasets={"main.shop.orders": orders}, pipelines={"p-1": Identity("shop"), "p-2": Identity("old")})
+    registry = StorageRegistry(
+        "p-2", datasets={"main.shop.orders": orders}, pipelines={"p-1": PipelineIdentity("shop"), "p-2": PipelineIdentity("old")}
+    )
     storage.save(registry)
     return storage
 

@@ -17,7 +17,7 @@ import pytest
 from lakelet.base import VERSION
 from lakelet.cli.main import main
 from lakelet.language import api
-from lakelet.language.dbutils.injected import Injected
+from lakelet.language.dbutils.injected_names import InjectedNames
 from lakelet.language.dbutils.parts import FileSystem, Secrets, Widgets
 from lakelet.language.dbutils.tools import Workflow
 from lakelet.project.editor import stubs, write_settings
@@ -129,7 +129,7 @@ def test_the_names_without_an_import_are_those_of_the_stub_and_of_the_plugin() -
     }
     assert declared == set(NAMES)
     context = type("Session", (), {"sparkContext": 1, "sql": print, "table": print})()
-    assert set(Injected({"spark": context}, note=print).frame(Path("a.py")).module.__dict__) >= declared
+    assert set(InjectedNames({"spark": context}, note=print).frame(Path("a.py")).module.__dict__) >= declared
 
 
 def test_settings_are_written_once_and_leave_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

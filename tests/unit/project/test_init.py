@@ -11,7 +11,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
 from lakelet.config.update_config import load_config
 from lakelet.deploy.bundle import desired_state
-from lakelet.deploy.desired import User
+from lakelet.deploy.desired_state import User
 from lakelet.project.editor import stubs
 from lakelet.project.init import report_lines, start
 from lakelet.project.init.findings import CodeLocation, PathFound, prefix

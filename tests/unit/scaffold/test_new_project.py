@@ -17,7 +17,7 @@ from lakelet.config.rule_files import read_rule_file, rule_files
 from lakelet.config.tool_settings import tomllib
 from lakelet.config.update_config import load_config
 from lakelet.deploy.bundle import desired_state
-from lakelet.deploy.desired import User
+from lakelet.deploy.desired_state import User
 from lakelet.project.editor import stubs
 from lakelet.scaffold import new_project, starting_points
 from lakelet.scaffold.projects import files_of

@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.cli.main import main
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.files.durable import before, write_atomically
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
@@ -25,7 +25,7 @@ from tests.disks import small_disk
 __all__ = ["small_disk"]
 
 UPDATE = "00000000-0000-0000-0000-00000000000a"
-PIPELINES = {"p": Identity("shop", "shop")}
+PIPELINES = {"p": PipelineIdentity("shop", "shop")}
 TABLE = StoredDataset("main.default.t", "streaming_table", "tables/main/default/t", owner="p", epoch=1)
 
 

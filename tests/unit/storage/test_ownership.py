@@ -9,7 +9,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import TableName
-from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.config.update_config import load_config
 from lakelet.language.model import Dataset, Kind
 from lakelet.storage.ownership import claimed, recognised, refused
@@ -29,7 +29,7 @@ def load(*sources: str, cwd: Path, storage: Path | None = None):
     return load_config(sources, cwd=cwd, environ={}, storage=str(storage) if storage else None)
 
 
-def identity(*sources: str, cwd: Path, storage: Path | None = None) -> Identity:
+def identity(*sources: str, cwd: Path, storage: Path | None = None) -> PipelineIdentity:
     found = load(*sources, cwd=cwd, storage=storage).identity
     assert found is not None
     return found
@@ -39,7 +39,7 @@ def table(name: str, owner: str | None = None, *, kind: Kind = Kind.STREAMING_TA
     return StoredDataset(f"main.default.{name}", kind.value, f"tables/main/default/{name}", owner=owner, active=active)
 
 
-def registry(*tables: StoredDataset, pipelines: dict[str, Identity] | None = None, last: str = "") -> StorageRegistry:
+def registry(*tables: StoredDataset, pipelines: dict[str, PipelineIdentity] | None = None, last: str = "") -> StorageRegistry:
     return StorageRegistry(last, datasets={t.name: t for t in tables}, pipelines=pipelines or {})
 
 
@@ -129,8 +129,8 @@ def test_a_bundle_that_is_added_to_a_project_goes_on_with_its_tables(tmp_path):
 # ------------------------------------------------------------------------------------------------------------------ tables and owners
 
 
-def files(name: str, *, root: str = "/gone") -> Identity:
-    return Identity(name, root=root, beside="..", files=(f"{name}.py",))
+def files(name: str, *, root: str = "/gone") -> PipelineIdentity:
+    return PipelineIdentity(name, root=root, beside="..", files=(f"{name}.py",))
 
 
 def test_a_table_of_another_pipeline_is_refused_by_name_with_a_way_out():
@@ -177,7 +177,7 @@ def test_two_pipelines_of_one_name_have_two_ids_and_each_keeps_its_own():
     first = claimed(registry(), recognised(registry(), files("a", root="/x"), ID), [])
     second = replace(files("a", root="/x/deep"), beside="../deep")
     # Neither file exists, so a name alone would make them one: the second is recorded beside a first that does.
-    known = replace(first, pipelines={ID: Identity("a", root=str(Path(__file__).parent), files=(Path(__file__).name,))})
+    known = replace(first, pipelines={ID: PipelineIdentity("a", root=str(Path(__file__).parent), files=(Path(__file__).name,))})
     owner = recognised(known, second, ID)
     assert owner.id != ID
     assert recognised(claimed(known, owner, []), second, ID).id == owner.id
@@ -192,7 +192,9 @@ def test_a_part_of_a_pipeline_does_not_shrink_what_is_recorded_of_it(tmp_path):
 
 
 def test_the_registry_keeps_pipelines_and_owners():
-    known = registry(table("raw", ID), pipelines={ID: files("a"), OTHER: Identity("gold", "shop", "/shop", "..", formerly=("old",))})
+    known = registry(
+        table("raw", ID), pipelines={ID: files("a"), OTHER: PipelineIdentity("gold", "shop", "/shop", "..", formerly=("old",))}
+    )
     assert StorageRegistry.from_json(known.to_json(), source="here") == known
 
 

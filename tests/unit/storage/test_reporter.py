@@ -81,4 +81,4 @@ def test_events_get_their_origin_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Origin"
     }
-    assert makers == {"deploy/watching.py", "maintenance/maintain.py", "storage/eventlog/events.py", "update/idle/record.py"}
+    assert makers == {"deploy/remote_updates.py", "maintenance/maintain.py", "storage/eventlog/events.py", "update/idle/record.py"}

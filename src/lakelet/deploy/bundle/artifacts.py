@@ -24,7 +24,7 @@ from lakelet.base import phases
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.redaction import redacted
 from lakelet.base.text import printable
-from lakelet.config.yaml_tree import Node, children, elements
+from lakelet.config.yaml_tree import ConfigNode, children, elements
 
 _DEFAULT_WHEEL = "python3 setup.py bdist_wheel"
 _SHELLS = ("bash", "sh")
@@ -52,7 +52,7 @@ class Artifact:
     dynamic: bool
 
 
-def artifacts_of(section: Node | None, root: Path, *, dynamic: bool) -> list[Artifact]:
+def artifacts_of(section: ConfigNode | None, root: Path, *, dynamic: bool) -> list[Artifact]:
     """The artifacts in a section whose references are filled in. `dynamic`: the default of `dynamic_version`.
 
     Raises CONFIG_INVALID for an artifact with neither a build command nor files.
@@ -60,7 +60,7 @@ def artifacts_of(section: Node | None, root: Path, *, dynamic: bool) -> list[Art
     return [_artifact(name, node, root, dynamic) for name, node in sorted(children(section).items()) if isinstance(node.value, dict)]
 
 
-def _artifact(name: str, node: Node, root: Path, dynamic: bool) -> Artifact:
+def _artifact(name: str, node: ConfigNode, root: Path, dynamic: bool) -> Artifact:
     beside = node.file.parent
     folder, command, shell = node.get("path"), node.get("build"), node.get("executable")
     is_wheel = (kind := node.get("type")) is not None and kind.text == "whl"

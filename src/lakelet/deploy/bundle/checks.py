@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lakelet.base.errors import nearest_names
 from lakelet.config.bundle_files import LISTS_BY_KEY, TARGET_KEYS, VARIABLE_KEYS, BundleFiles
-from lakelet.config.yaml_tree import Node, Problems, children, elements, found
+from lakelet.config.yaml_tree import ConfigNode, Problems, children, elements, found
 from lakelet.deploy.bundle.forms import (
     SWITCH,
     TEXT,
@@ -25,7 +25,7 @@ from lakelet.deploy.bundle.forms import (
 from lakelet.deploy.bundle.modes import DEVELOPMENT, PRODUCTION
 from lakelet.deploy.bundle.references import LOOKUP_KINDS
 from lakelet.deploy.bundle.resource_forms import OTHER_KINDS, RUN_AS, permissions
-from lakelet.deploy.desired import ResourceKey, ResourceKind
+from lakelet.deploy.desired_state import ResourceKey, ResourceKind
 
 LEVELS = ("CAN_MANAGE", "CAN_RUN", "CAN_VIEW")
 """Permissions of a bundle or target, which each kind of resource has under a name of its own."""
@@ -112,7 +112,7 @@ def check_bundle(read: BundleFiles, problems: Problems) -> None:
     _refuse_cluster(tree, problems)
 
 
-def _check_variable(name: str, variable: Node, problems: Problems) -> None:
+def _check_variable(name: str, variable: ConfigNode, problems: Problems) -> None:
     for key, node in children(variable).items():
         if key not in VARIABLE_KEYS:
             problems.bad(node, f"the variable {name!r} has no key {key!r}", nearest=nearest_names(key, VARIABLE_KEYS))
@@ -123,7 +123,7 @@ def _check_variable(name: str, variable: Node, problems: Problems) -> None:
             problems.bad(node, f"a lookup knows no {kind!r}", nearest=nearest_names(kind, LOOKUP_KINDS))
 
 
-def _refuse_cluster(node: Node, problems: Problems) -> None:
+def _refuse_cluster(node: ConfigNode, problems: Problems) -> None:
     """Refuse the cluster of a target, on which all jobs of a development deployment would run."""
     for keys in (("cluster_id",), ("compute_id",), ("bundle", "cluster_id"), ("bundle", "compute_id")):
         section = node.get(*keys)
@@ -132,7 +132,7 @@ def _refuse_cluster(node: Node, problems: Problems) -> None:
             problems.bad(section, what, code="NOT_SUPPORTED_YET", todo="Name the cluster in the tasks, or use serverless compute.")
 
 
-def check_kinds(tree: Node, problems: Problems) -> None:
+def check_kinds(tree: ConfigNode, problems: Problems) -> None:
     """Note kinds of resources that do not exist, or that are not deployed from here."""
     known = [kind.value for kind in ResourceKind]
     for kind, node in children(tree.get("resources")).items():
@@ -146,7 +146,7 @@ def check_kinds(tree: Node, problems: Problems) -> None:
     _refuse_shared_keys(tree, problems)
 
 
-def _refuse_shared_keys(tree: Node, problems: Problems) -> None:
+def _refuse_shared_keys(tree: ConfigNode, problems: Problems) -> None:
     """A key names one resource of a bundle, whatever its kind: `databricks bundle run KEY` finds it by the key alone."""
     first: dict[str, str] = {}
     for kind, group in children(tree.get("resources")).items():
@@ -156,9 +156,9 @@ def _refuse_shared_keys(tree: Node, problems: Problems) -> None:
                 problems.bad(node, what, todo="Keys are unique in a bundle. Rename one of them, and references to it.")
 
 
-def _refuse_repeated_resources(parts: Sequence[Node], problems: Problems) -> None:
+def _refuse_repeated_resources(parts: Sequence[ConfigNode], problems: Problems) -> None:
     """A resource is declared in one file; `parts`: the trees of the bundle's files."""
-    first: dict[tuple[str, str], Node] = {}
+    first: dict[tuple[str, str], ConfigNode] = {}
     for part in parts:
         for kind, group in children(part.get("resources")).items():
             for key, node in children(group).items():
@@ -167,11 +167,11 @@ def _refuse_repeated_resources(parts: Sequence[Node], problems: Problems) -> Non
                     problems.bad(node, what, todo="Rename one of them.")
 
 
-def _refuse_repeated_items(tree: Node, problems: Problems) -> None:
+def _refuse_repeated_items(tree: ConfigNode, problems: Problems) -> None:
     """Items with one key are merged when a target brings the second one; in the same list they are a slip."""
     for (kind, field), key in LISTS_BY_KEY.items():
         for name, resource in children(tree.get("resources", kind)).items():
-            seen: dict[str, Node] = {}
+            seen: dict[str, ConfigNode] = {}
             for item in elements(resource.get(field)):
                 named = item.get(key)
                 if named is not None and seen.setdefault(named.text, named) is not named:
@@ -184,7 +184,7 @@ _WITHOUT_SOURCES = ("ingestion_definition", "gateway_definition")
 """Pipelines with one of these have no source files."""
 
 
-def check_resource(key: ResourceKey, node: Node, problems: Problems) -> None:
+def check_resource(key: ResourceKey, node: ConfigNode, problems: Problems) -> None:
     """Note what does not go together in one resource, references filled in."""
     if len(children(node.get("tags"))) > _MOST_TAGS:
         problems.bad(node.value["tags"], f"{key} has {len(children(node.get('tags')))} tags, and Databricks takes {_MOST_TAGS}")
@@ -194,7 +194,7 @@ def check_resource(key: ResourceKey, node: Node, problems: Problems) -> None:
         _check_job(key, node, problems)
 
 
-def _check_pipeline(key: ResourceKey, node: Node, problems: Problems) -> None:
+def _check_pipeline(key: ResourceKey, node: ConfigNode, problems: Problems) -> None:
     libraries = elements(node.get("libraries"))
     if not libraries and not any(node.get(name) for name in _WITHOUT_SOURCES):
         todo = "For example: libraries: [{glob: {include: ../pipelines/**}}]"
@@ -213,7 +213,7 @@ def _check_pipeline(key: ResourceKey, node: Node, problems: Problems) -> None:
         )
 
 
-def _check_job(key: ResourceKey, node: Node, problems: Problems) -> None:
+def _check_job(key: ResourceKey, node: ConfigNode, problems: Problems) -> None:
     tasks = elements(node.get("tasks"))
     named = {one.text for one in found(node, ("tasks", "*", "task_key"))}
     for wanted in found(node, ("tasks", "*", "depends_on", "*", "task_key")):
@@ -230,7 +230,7 @@ def _check_job(key: ResourceKey, node: Node, problems: Problems) -> None:
         problems.bad(node.value["tasks"], f"tasks of {key} depend on one another", why=" → ".join(circle))
 
 
-def _circle_of_tasks(tasks: list[Node]) -> list[str]:
+def _circle_of_tasks(tasks: list[ConfigNode]) -> list[str]:
     """Tasks that wait for one another, the first one again at the end; empty where there are none."""
     from graphlib import CycleError, TopologicalSorter
 
@@ -242,5 +242,5 @@ def _circle_of_tasks(tasks: list[Node]) -> list[str]:
     return []
 
 
-def _dependencies(task: Node) -> Iterator[str]:
+def _dependencies(task: ConfigNode) -> Iterator[str]:
     yield from (one.text for one in found(task, ("depends_on", "*", "task_key")))

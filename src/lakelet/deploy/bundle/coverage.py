@@ -28,7 +28,7 @@ from lakelet.deploy.bundle.imports import (
 )
 from lakelet.deploy.bundle.paths import PipelineSources
 from lakelet.deploy.bundle.uploads import SyncedFiles, is_notebook
-from lakelet.deploy.desired import ResourceKey
+from lakelet.deploy.desired_state import ResourceKey
 from lakelet.language.notebook.cells import notebook_file
 from lakelet.scaffold import LIBRARY, outdated
 

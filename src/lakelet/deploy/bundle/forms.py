@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.yaml_tree import Node, Problems, plain
+from lakelet.config.yaml_tree import ConfigNode, Problems, plain
 
 _OPEN = re.compile(r"\$\{[^}]+\}")
 
@@ -98,7 +98,7 @@ def switches(names: str) -> dict[str, Form]:
     return fields(SWITCH, names)
 
 
-def checked(node: Node, form: Form, what: str, problems: Problems) -> Any:
+def checked(node: ConfigNode, form: Form, what: str, problems: Problems) -> Any:
     """The tree as JSON values of the form, without what is null. What does not fit is noted and given as it is.
 
     A reference that is still open fits everywhere. `what`: the value in a sentence: `libraries`.
@@ -108,7 +108,7 @@ def checked(node: Node, form: Form, what: str, problems: Problems) -> Any:
     return _CHECKS[type(form)](node, form, what, problems)
 
 
-def _checked_text(node: Node, form: TextForm, what: str, problems: Problems) -> Any:
+def _checked_text(node: ConfigNode, form: TextForm, what: str, problems: Problems) -> Any:
     if isinstance(node.value, (dict, list)):
         problems.bad(node, f"{what} must be a text, not {_kind_of_value(node)}")
         return plain(node)
@@ -127,7 +127,7 @@ def _checked_text(node: Node, form: TextForm, what: str, problems: Problems) -> 
     return text
 
 
-def _checked_integer(node: Node, form: IntegerForm, what: str, problems: Problems) -> Any:
+def _checked_integer(node: ConfigNode, form: IntegerForm, what: str, problems: Problems) -> Any:
     value = node.value
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d+", value.strip()):
         value = int(value)
@@ -139,7 +139,7 @@ def _checked_integer(node: Node, form: IntegerForm, what: str, problems: Problem
     return value
 
 
-def _checked_switch(node: Node, form: SwitchForm, what: str, problems: Problems) -> Any:
+def _checked_switch(node: ConfigNode, form: SwitchForm, what: str, problems: Problems) -> Any:
     value = {"true": True, "false": False}.get(str(node.value).strip().lower()) if isinstance(node.value, (str, bool)) else None
     if value is None:
         problems.bad(node, f"{what} must be true or false, not {_kind_of_value(node)}")
@@ -147,25 +147,25 @@ def _checked_switch(node: Node, form: SwitchForm, what: str, problems: Problems)
     return value
 
 
-def _checked_any(node: Node, form: AnyForm, what: str, problems: Problems) -> Any:
+def _checked_any(node: ConfigNode, form: AnyForm, what: str, problems: Problems) -> Any:
     return plain(node)
 
 
-def _checked_list(node: Node, form: ListForm, what: str, problems: Problems) -> Any:
+def _checked_list(node: ConfigNode, form: ListForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, list):
         problems.bad(node, f"{what} must be a list, not {_kind_of_value(node)}", todo="Write each item after a dash: - …")
         return plain(node)
     return [checked(item, form.of, f"an item of {what}", problems) for item in node.value if item.value is not None]
 
 
-def _checked_named(node: Node, form: NamedForm, what: str, problems: Problems) -> Any:
+def _checked_named(node: ConfigNode, form: NamedForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, dict):
         problems.bad(node, f"{what} must be a mapping of keys to values, not {_kind_of_value(node)}")
         return plain(node)
     return {key: checked(child, form.of, f"{key} of {what}", problems) for key, child in node.value.items() if child.value is not None}
 
 
-def _checked_record(node: Node, form: RecordForm, what: str, problems: Problems) -> Any:
+def _checked_record(node: ConfigNode, form: RecordForm, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, dict):
         problems.bad(node, f"{what} must be a mapping with keys such as {', '.join(list(form.fields)[:3])}, not {_kind_of_value(node)}")
         return plain(node)
@@ -187,7 +187,7 @@ def _checked_record(node: Node, form: RecordForm, what: str, problems: Problems)
     return {key: checked(child, form.fields[key], key, problems) for key, child in given.items() if key in form.fields}
 
 
-def _kind_of_value(node: Node) -> str:
+def _kind_of_value(node: ConfigNode) -> str:
     match node.value:
         case dict():
             return "a mapping"
@@ -199,7 +199,7 @@ def _kind_of_value(node: Node) -> str:
             return json.dumps(node.text, ensure_ascii=False) if isinstance(node.value, str) else node.text
 
 
-_CHECKS: dict[type, Callable[[Node, Any, str, Problems], Any]] = {
+_CHECKS: dict[type, Callable[[ConfigNode, Any, str, Problems], Any]] = {
     TextForm: _checked_text,
     IntegerForm: _checked_integer,
     SwitchForm: _checked_switch,

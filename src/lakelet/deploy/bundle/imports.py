@@ -17,7 +17,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.config.packages import DISTRIBUTIONS, normalized
 from lakelet.config.tool_settings import tomllib
-from lakelet.config.yaml_tree import Node
+from lakelet.config.yaml_tree import ConfigNode
 from lakelet.deploy.bundle.paths import local_requirements
 from lakelet.language.notebook.cells import PYTHON, PythonCode, packages, pieces_of, read_source, run_target
 
@@ -218,7 +218,7 @@ def distribution_of(module: str) -> str:
     return DISTRIBUTIONS[module].lower() if module in DISTRIBUTIONS else module.replace("_", "-")
 
 
-def installed_by(requirements: Iterable[Node]) -> frozenset[str]:
+def installed_by(requirements: Iterable[ConfigNode]) -> frozenset[str]:
     """Normalized names of what lines for pip install; local files of requirements and local projects are read."""
     return frozenset(name for node in requirements for name in _installed_names(node))
 
@@ -230,12 +230,12 @@ def is_installed(module: str, installed: frozenset[str]) -> bool:
     )
 
 
-def projects_of(requirements: Iterable[Node]) -> list[Path]:
+def projects_of(requirements: Iterable[ConfigNode]) -> list[Path]:
     """Folders of local projects that lines for pip install."""
     return [local.path for node in requirements for local in local_requirements(node) if local.path.is_dir()]
 
 
-def _installed_names(node: Node) -> Iterator[str]:
+def _installed_names(node: ConfigNode) -> Iterator[str]:
     local = next(local_requirements(node), None)
     if local is None:
         yield from _package_of_line(node.text)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakelet.config.yaml_tree import Node, Problems, Remark, changed, children, elements, found, mapping, scalar, with_entries
+from lakelet.config.yaml_tree import ConfigNode, Problems, Remark, changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.deploy.bundle.references import git_checkout
-from lakelet.deploy.desired import FOLDERS, ResourceKind, User, Workspace
+from lakelet.deploy.desired_state import FOLDERS, ResourceKind, User, Workspace
 
 DEVELOPMENT, PRODUCTION = "development", "production"
 _CONCURRENT = 4
@@ -39,8 +39,8 @@ class Presets:
     prefix: str = ""
     pause: str | None = None
     development: bool | None = None
-    tags: Mapping[str, Node] | None = None
-    concurrent_runs: Node | None = None
+    tags: Mapping[str, ConfigNode] | None = None
+    concurrent_runs: ConfigNode | None = None
 
     @property
     def identifier(self) -> str:
@@ -49,7 +49,7 @@ class Presets:
         return f"{name}_" if name else ""
 
 
-def presets_of(tree: Node, mode: str | None, user: User) -> Presets:
+def presets_of(tree: ConfigNode, mode: str | None, user: User) -> Presets:
     """The presets of a target: those that are written, and after them those of its mode. References are filled in already."""
     written = children(tree.get("presets"))
     prefix, pause = written.get("name_prefix"), written.get("trigger_pause_status")
@@ -67,7 +67,7 @@ def presets_of(tree: Node, mode: str | None, user: User) -> Presets:
     )
 
 
-def with_presets(tree: Node, presets: Presets) -> Node:
+def with_presets(tree: ConfigNode, presets: Presets) -> ConfigNode:
     """The tree with the presets applied to each resource.
 
     What lies in a schema of the bundle follows it to its name: it gets a reference to it.
@@ -81,7 +81,7 @@ def with_presets(tree: Node, presets: Presets) -> Node:
     return tree
 
 
-def _with_name(resource: Node, kind: str, key: str) -> Node:
+def _with_name(resource: ConfigNode, kind: str, key: str) -> ConfigNode:
     """The resource with a name: its key where none is written. Schemas and volumes must have one."""
     if kind in _NAME_FIELD and resource.get(_NAME_FIELD[kind]) is None:
         return with_entries(resource, **{_NAME_FIELD[kind]: scalar(key, resource)})
@@ -91,18 +91,18 @@ def _with_name(resource: Node, kind: str, key: str) -> Node:
 _NAME_FIELD = {ResourceKind.PIPELINE.value: "name", ResourceKind.JOB.value: "name", ResourceKind.DASHBOARD.value: "display_name"}
 
 
-def _with_prefix(resource: Node, field: str, prefix: str) -> Node:
+def _with_prefix(resource: ConfigNode, field: str, prefix: str) -> ConfigNode:
     return changed(resource, (field,), lambda name: scalar(prefix + name.text, name)) if prefix else resource
 
 
-def _with_tags(resource: Node, presets: Presets) -> Node:
+def _with_tags(resource: ConfigNode, presets: Presets) -> ConfigNode:
     if not presets.tags:
         return resource
     own = resource.get("tags") or mapping({}, resource)
     return with_entries(resource, tags=mapping({**presets.tags, **children(own)}, own))
 
 
-def _job_with_presets(job: Node, presets: Presets) -> Node:
+def _job_with_presets(job: ConfigNode, presets: Presets) -> ConfigNode:
     job = _with_tags(_with_prefix(job, "name", presets.prefix), presets)
     runs = presets.concurrent_runs
     if runs is not None and job.get("max_concurrent_runs") is None:
@@ -114,11 +114,11 @@ def _job_with_presets(job: Node, presets: Presets) -> Node:
     return job
 
 
-def _with_pause_status(start: Node, status: str) -> Node:
+def _with_pause_status(start: ConfigNode, status: str) -> ConfigNode:
     return start if start.get("pause_status") else with_entries(start, pause_status=scalar(status, start))
 
 
-def _pipeline_with_presets(pipeline: Node, presets: Presets) -> Node:
+def _pipeline_with_presets(pipeline: ConfigNode, presets: Presets) -> ConfigNode:
     pipeline = _with_tags(_with_prefix(pipeline, "name", presets.prefix), presets)
     if presets.development:
         pipeline = with_entries(pipeline, development=scalar(True, pipeline))
@@ -127,15 +127,15 @@ def _pipeline_with_presets(pipeline: Node, presets: Presets) -> Node:
     return pipeline
 
 
-def _dashboard_with_presets(dashboard: Node, presets: Presets) -> Node:
+def _dashboard_with_presets(dashboard: ConfigNode, presets: Presets) -> ConfigNode:
     return _with_prefix(dashboard, "display_name", presets.prefix)
 
 
-def _schema_with_presets(schema: Node, presets: Presets) -> Node:
+def _schema_with_presets(schema: ConfigNode, presets: Presets) -> ConfigNode:
     return _with_prefix(schema, "name", presets.identifier)
 
 
-_PRESETS_BY_KIND: Mapping[str, Callable[[Node, Presets], Node]] = {
+_PRESETS_BY_KIND: Mapping[str, Callable[[ConfigNode, Presets], ConfigNode]] = {
     ResourceKind.PIPELINE.value: _pipeline_with_presets,
     ResourceKind.JOB.value: _job_with_presets,
     ResourceKind.DASHBOARD.value: _dashboard_with_presets,
@@ -143,7 +143,7 @@ _PRESETS_BY_KIND: Mapping[str, Callable[[Node, Presets], Node]] = {
 }
 
 
-def _following_schemas(tree: Node) -> Node:
+def _following_schemas(tree: ConfigNode) -> ConfigNode:
     """Pipelines and volumes that name a schema of the bundle in words refer to it."""
     schemas = {
         (catalog.text, name.text): key
@@ -165,7 +165,7 @@ def _following_schemas(tree: Node) -> Node:
 # --- what a mode demands --------------------------------------------------------------------------------------------------------------
 
 
-def check_mode(written: Node, tree: Node, mode: str | None, user: User, root: Path, problems: Problems) -> None:
+def check_mode(written: ConfigNode, tree: ConfigNode, mode: str | None, user: User, root: Path, problems: Problems) -> None:
     """Note what the mode of the target does not allow.
 
     Args:
@@ -185,7 +185,7 @@ def names_user(text: str, user: User) -> bool:
     return bool(names) and re.search(rf"(?<![A-Za-z0-9])({names})(?![A-Za-z0-9])", text) is not None
 
 
-def _check_development(tree: Node, user: User, problems: Problems) -> None:
+def _check_development(tree: ConfigNode, user: User, problems: Problems) -> None:
     for key in FOLDERS:
         node = tree.get("workspace", key)
         if node is not None and not names_user(node.text, user):
@@ -202,7 +202,7 @@ def _check_development(tree: Node, user: User, problems: Problems) -> None:
     _check_volumes(tree, user, problems)
 
 
-def _check_volumes(tree: Node, user: User, problems: Problems) -> None:
+def _check_volumes(tree: ConfigNode, user: User, problems: Problems) -> None:
     """A volume gets no prefix; so in a development target its schema must be the user's own."""
     schemas = {
         (catalog.text, name.text)
@@ -219,7 +219,7 @@ def _check_volumes(tree: Node, user: User, problems: Problems) -> None:
             )
 
 
-def _check_production(written: Node, tree: Node, user: User, root: Path, problems: Problems) -> None:
+def _check_production(written: ConfigNode, tree: ConfigNode, user: User, root: Path, problems: Problems) -> None:
     for pipeline in children(tree.get("resources", "pipelines")).values():
         development = pipeline.get("development")
         if development is not None and development.value is True:
@@ -234,7 +234,7 @@ def _check_production(written: Node, tree: Node, user: User, root: Path, problem
         problems.bad(where, "a production target needs a workspace.root_path that does not depend on who deploys", todo=todo)
 
 
-def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> None:
+def _check_branch(written: ConfigNode, tree: ConfigNode, root: Path, problems: Problems) -> None:
     """`git.branch` of a production target is the branch that is deployed."""
     wanted, here = written.get("bundle", "git", "branch"), git_checkout(root).branch
     filled = tree.get("bundle", "git", "branch")
@@ -243,7 +243,7 @@ def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> 
         problems.bad(wanted, what, todo=f"git switch {filled.text}, or deploy to another target.")
 
 
-def mode_remarks(written: Node, mode: str | None, root_path: str, user: User) -> Iterator[Remark]:
+def mode_remarks(written: ConfigNode, mode: str | None, root_path: str, user: User) -> Iterator[Remark]:
     """What a production target should say and does not, for people: with an account its folder goes."""
     if mode != PRODUCTION or user.is_service_principal:
         return
@@ -257,7 +257,7 @@ def mode_remarks(written: Node, mode: str | None, root_path: str, user: User) ->
         yield "neither run_as nor permissions of the production target say whose it is; it runs as who deployed it last", where.where
 
 
-def _everything_says_who(tree: Node) -> bool:
+def _everything_says_who(tree: ConfigNode) -> bool:
     kinds = (ResourceKind.PIPELINE, ResourceKind.JOB)
     resources = [one for kind in kinds for one in children(tree.get("resources", kind.value)).values()]
     return all(one.get("run_as") or elements(one.get("permissions")) for one in resources)
@@ -274,7 +274,7 @@ _OWN_SCHEMA = (
     " ${workspace.current_user.short_name} into its name. Targets of different workspaces say so with workspace.host."
 )
 
-TargetNames = tuple[Node, Workspace]
+TargetNames = tuple[ConfigNode, Workspace]
 """The tree of a target with all names filled in, and where it lies."""
 
 
@@ -308,7 +308,7 @@ def _refuse_shared_folders(mine: TargetNames, other: TargetNames, target: str, p
             problems.bad(node, what, todo="Give the targets folders of their own.")
 
 
-def _resource_names(tree: Node, workspace: Workspace) -> Iterator[tuple[tuple[str, ...], Node]]:
+def _resource_names(tree: ConfigNode, workspace: Workspace) -> Iterator[tuple[tuple[str, ...], ConfigNode]]:
     """Yield kind and name of everything that a target names, with the node."""
     for kind, fields in _NAME_KEYS.items():
         for resource in children(tree.get("resources", kind)).values():
@@ -321,7 +321,7 @@ def _resource_names(tree: Node, workspace: Workspace) -> Iterator[tuple[tuple[st
             yield ("dashboard", f"{parent.text.rstrip('/') if parent else workspace.resource_path}/{name.text}"), dashboard
 
 
-def _schemas_written(tree: Node) -> Iterator[tuple[tuple[str, str], Node]]:
+def _schemas_written(tree: ConfigNode) -> Iterator[tuple[tuple[str, str], ConfigNode]]:
     """Where the pipelines of a target write their tables."""
     for pipeline in children(tree.get("resources", "pipelines")).values():
         schema = pipeline.get("schema") or pipeline.get("target")

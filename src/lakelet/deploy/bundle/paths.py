@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from lakelet.base.errors import nearest_names
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
-from lakelet.config.yaml_tree import Node, Problems, changed, elements, names_beside, scalar, with_entries
+from lakelet.config.yaml_tree import ConfigNode, Problems, changed, elements, names_beside, scalar, with_entries
 from lakelet.deploy.bundle.uploads import is_notebook
 
 _ABSOLUTE = re.compile(r"/|~|[A-Za-z][A-Za-z0-9+.-]*:")
@@ -53,7 +53,7 @@ class PipelineSources:
     files: list[Path] = field(default_factory=list)
     root: Path | None = None
     root_elsewhere: bool = False
-    requirements: list[Node] = field(default_factory=list)
+    requirements: list[ConfigNode] = field(default_factory=list)
 
 
 class WorkspacePaths:
@@ -78,7 +78,7 @@ class WorkspacePaths:
             return None
         return Path(os.path.normpath(self._base / text[len(self._file_path) :].lstrip("/")))
 
-    def remote(self, local: Path, node: Node) -> str:
+    def remote(self, local: Path, node: ConfigNode) -> str:
         """The path of a local file or folder in the workspace. One that is not deployed is noted."""
         if not local.is_relative_to(self._base):
             todo = "Put its folder into sync.paths, or move it into the bundle."
@@ -86,12 +86,12 @@ class WorkspacePaths:
             return node.text
         return posixpath.normpath(f"{self._file_path}/{local.relative_to(self._base).as_posix()}")
 
-    def in_job(self, job: Node) -> tuple[Node, list[Path]]:
+    def in_job(self, job: ConfigNode) -> tuple[ConfigNode, list[Path]]:
         """The job with its paths in the workspace, and the local files that it runs. Those of a Git repository are paths there."""
         sources = PipelineSources()
         return (job if job.get("git_source") is not None else self._translated(self._expanded(job), sources)), sources.files
 
-    def in_pipeline(self, pipeline: Node) -> tuple[Node, PipelineSources]:
+    def in_pipeline(self, pipeline: ConfigNode) -> tuple[ConfigNode, PipelineSources]:
         """The pipeline with its paths in the workspace, and what it takes from this machine."""
         sources = PipelineSources()
         pipeline = self._expanded(pipeline)
@@ -104,9 +104,9 @@ class WorkspacePaths:
         after = self._translated(pipeline, sources)
         return after, sources
 
-    def _translated(self, resource: Node, sources: PipelineSources) -> Node:
+    def _translated(self, resource: ConfigNode, sources: PipelineSources) -> ConfigNode:
         found = sources.files
-        steps: Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Node], Node]]] = (
+        steps: Sequence[tuple[Sequence[tuple[str, ...]], Callable[[ConfigNode], ConfigNode]]] = (
             (_FILES, lambda node: self._file(node, found)),
             (_NOTEBOOKS, lambda node: self._notebook(node, found)),
             (_GLOBS, lambda node: self._glob(node, found)),
@@ -119,21 +119,21 @@ class WorkspacePaths:
                 resource = changed(resource, keys, change)
         return resource
 
-    def _here(self, requirement: Node) -> Node:
+    def _here(self, requirement: ConfigNode) -> ConfigNode:
         """A line for pip with a folder of the deployment as the local one that it comes from."""
         if self._file_path not in requirement.text:
             return requirement
         relative = os.path.relpath(self._base, requirement.file.parent)
         return scalar(requirement.text.replace(self._file_path, f"./{relative}"), requirement)
 
-    def _local_of(self, node: Node) -> Path | None:
+    def _local_of(self, node: ConfigNode) -> Path | None:
         """The local path that a node means; None for one that is elsewhere in the workspace or in a repository."""
         text = node.text
         if "${" in text:
             return None
         return self.local(text) if _ABSOLUTE.match(text) else Path(os.path.normpath(node.file.parent / text))
 
-    def _file(self, node: Node, found: list[Path]) -> Node:
+    def _file(self, node: ConfigNode, found: list[Path]) -> ConfigNode:
         local = self._local_of(node)
         if local is None:
             return node
@@ -145,7 +145,7 @@ class WorkspacePaths:
         found.append(local)
         return scalar(self.remote(local, node), node)
 
-    def _notebook(self, node: Node, found: list[Path]) -> Node:
+    def _notebook(self, node: ConfigNode, found: list[Path]) -> ConfigNode:
         local = self._local_of(node)
         if local is None:
             return node
@@ -160,7 +160,7 @@ class WorkspacePaths:
         found.append(hit)
         return scalar(self.remote(hit.with_suffix(""), node), node)
 
-    def _glob(self, node: Node, found: list[Path]) -> Node:
+    def _glob(self, node: ConfigNode, found: list[Path]) -> ConfigNode:
         local = self._local_of(node)
         if local is None:
             return node
@@ -177,7 +177,7 @@ class WorkspacePaths:
         found.extend(hit for hit in hits if hit not in found)
         return scalar(self.remote(local, node), node)
 
-    def _folder(self, node: Node) -> Node:
+    def _folder(self, node: ConfigNode) -> ConfigNode:
         local = self._local_of(node)
         if local is None:
             return node
@@ -185,16 +185,16 @@ class WorkspacePaths:
             self._missing(node, local, "folder")
         return scalar(self.remote(local, node), node)
 
-    def _expanded(self, resource: Node) -> Node:
+    def _expanded(self, resource: ConfigNode) -> ConfigNode:
         for keys in _LISTS:
             resource = changed(resource, keys, self._each_package)
         return resource
 
-    def _each_package(self, listed: Node) -> Node:
+    def _each_package(self, listed: ConfigNode) -> ConfigNode:
         """The list with a pattern for packages replaced by the packages that it matches."""
         return replace(listed, value=[one for item in elements(listed) for one in self._packages_of(item)]) if elements(listed) else listed
 
-    def _packages_of(self, item: Node) -> list[Node]:
+    def _packages_of(self, item: ConfigNode) -> list[ConfigNode]:
         kind = next((kind for kind in ("whl", "jar") if item.get(kind) is not None), None)
         node = item.value[kind] if kind is not None else item
         wheel = _WHEEL.match(node.text) if isinstance(node.value, str) and kind is None else None
@@ -209,7 +209,7 @@ class WorkspacePaths:
         paths = [scalar(hit + node.text[len(text) :], node) for hit in hits]
         return [with_entries(item, **{kind: path}) for path in paths] if kind is not None else [_requirement(path) for path in paths]
 
-    def _package(self, node: Node) -> Node:
+    def _package(self, node: ConfigNode) -> ConfigNode:
         local = self._local_of(node)
         if local is None:
             return node
@@ -218,14 +218,14 @@ class WorkspacePaths:
             return node
         return scalar(self._deployed(local, node), node)
 
-    def _deployed(self, package: Path, node: Node) -> str:
+    def _deployed(self, package: Path, node: ConfigNode) -> str:
         """The path in the workspace of a package of this machine."""
         local = self._built.get(package, package)
         if local.is_relative_to(self._base):
             self.packages.add(local)
         return self.remote(local, node)
 
-    def _requirement(self, node: Node) -> Node:
+    def _requirement(self, node: ConfigNode) -> ConfigNode:
         """A line for pip. What names a local folder, file of requirements or wheel names it in the workspace."""
         for local in local_requirements(node):
             written = str(local.written)
@@ -237,11 +237,11 @@ class WorkspacePaths:
             return scalar(node.text.replace(written, path), node)
         return node
 
-    def _missing(self, node: Node, path: Path, what: str) -> None:
+    def _missing(self, node: ConfigNode, path: Path, what: str) -> None:
         self._problems.bad(node, f"the {what} {node.text!r} does not exist", nearest=nearest_names(path.name, names_beside(path)))
 
 
-def _requirement(path: Node) -> Node:
+def _requirement(path: ConfigNode) -> ConfigNode:
     """A path as a line for pip, which takes one without a folder for the name of a package."""
     return path if path.text.startswith(".") else scalar(f"./{path.text}", path)
 
@@ -254,7 +254,7 @@ class LocalRequirement:
     path: Path
 
 
-def local_requirements(node: Node) -> Iterator[LocalRequirement]:
+def local_requirements(node: ConfigNode) -> Iterator[LocalRequirement]:
     """The local path in a line for pip, if there is one."""
     text = node.text.strip()
     option = _PIP_FOLDER.match(text) or _PIP_FILE.match(text) or _WHEEL.match(text)

@@ -12,8 +12,20 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.redaction import redacted
-from lakelet.config.yaml_tree import Node, Problems, References, Within, below, children, field_of, mapping, scalar, steps, with_entries
-from lakelet.deploy.desired import ResourceKind, User
+from lakelet.config.yaml_tree import (
+    ConfigNode,
+    Problems,
+    References,
+    Within,
+    below,
+    children,
+    field_of,
+    mapping,
+    scalar,
+    steps,
+    with_entries,
+)
+from lakelet.deploy.desired_state import ResourceKind, User
 
 _USER = "workspace.current_user"
 
@@ -29,19 +41,19 @@ class DeploymentReferences:
     """
 
     def __init__(
-        self, tree: Node, *, target: str | None, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems
+        self, tree: ConfigNode, *, target: str | None, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems
     ) -> None:
         self._tree, self._user, self._given, self._lookup, self._problems = tree, user, given, lookup, problems
         self._target = target or "default"
         self._of_heads: dict[frozenset[str], References] = {}
 
-    def over(self, tree: Node) -> DeploymentReferences:
+    def over(self, tree: ConfigNode) -> DeploymentReferences:
         """The same for another state of the tree."""
         return DeploymentReferences(
             tree, target=self._target, user=self._user, given=self._given, lookup=self._lookup, problems=self._problems
         )
 
-    def filled(self, node: Node, heads: Iterable[str], within: Within = ()) -> Node:
+    def filled(self, node: ConfigNode, heads: Iterable[str], within: Within = ()) -> ConfigNode:
         """The tree with each reference that begins with one of `heads` replaced by what it stands for."""
         wanted = frozenset(heads)
         if wanted not in self._of_heads:
@@ -50,10 +62,10 @@ class DeploymentReferences:
             )
         return self._of_heads[wanted].filled(node, within)
 
-    def _circular(self, node: Node, path: str, circle: str) -> None:
+    def _circular(self, node: ConfigNode, path: str, circle: str) -> None:
         self._problems.bad(node, f"${{{path}}} refers to itself", why=circle)
 
-    def _found(self, path: str, node: Node) -> Node | None:
+    def _found(self, path: str, node: ConfigNode) -> ConfigNode | None:
         """Return what a reference stands for; None where it stays open or its error has been noted."""
         head, *rest = steps(path)
         if head in ("var", "variables"):
@@ -71,7 +83,7 @@ class DeploymentReferences:
             self._problems.bad(node, f"${{{path}}} has no value", nearest=nearest_names(path, known))
         return found
 
-    def _of_user(self, path: str, node: Node) -> Node | None:
+    def _of_user(self, path: str, node: ConfigNode) -> ConfigNode | None:
         name = path.removeprefix(_USER).lstrip(".")
         values = {
             "userName": self._user.user_name,
@@ -85,7 +97,7 @@ class DeploymentReferences:
             return None
         return scalar(values[name], node)
 
-    def _variable(self, rest: list[str], node: Node) -> Node | None:
+    def _variable(self, rest: list[str], node: ConfigNode) -> ConfigNode | None:
         variables = children(self._tree.get("variables"))
         name = rest[0] if rest else ""
         if name not in variables:
@@ -101,7 +113,7 @@ class DeploymentReferences:
             )
         return found
 
-    def _value_of(self, name: str, definition: Node, node: Node) -> Node | None:
+    def _value_of(self, name: str, definition: ConfigNode, node: ConfigNode) -> ConfigNode | None:
         if name in self._given:
             return scalar(self._given[name], definition)
         for key in ("value", "default"):
@@ -115,7 +127,7 @@ class DeploymentReferences:
         self._problems.bad(node, f"the variable {name!r} has no value", todo=todo)
         return None
 
-    def _looked_up(self, kind: str, name: Node, definition: Node) -> Node | None:
+    def _looked_up(self, kind: str, name: ConfigNode, definition: ConfigNode) -> ConfigNode | None:
         if kind not in LOOKUP_KINDS:
             self._problems.bad(name, f"nothing of the kind {kind!r} can be looked up", nearest=nearest_names(kind, LOOKUP_KINDS))
         elif self._lookup is None:
@@ -128,7 +140,7 @@ class DeploymentReferences:
                 self._problems.bad(definition, error.what, code=error.code, why=error.why, nearest=error.nearest, todo=error.todo)
         return None
 
-    def _resource(self, rest: list[str], node: Node) -> Node | None:
+    def _resource(self, rest: list[str], node: ConfigNode) -> ConfigNode | None:
         resources = self._tree.get("resources")
         path = ".".join(rest)
         if len(rest) < 3:
@@ -163,7 +175,7 @@ LOOKUP_KINDS = frozenset(
 """What a variable may look up by name."""
 
 
-def with_defaults(tree: Node, root: Path) -> Node:
+def with_defaults(tree: ConfigNode, root: Path) -> ConfigNode:
     """The tree with the bundle's name and the folders of the workspace filled in, as references to one another."""
     bundle = tree.get("bundle") or mapping({}, tree)
     if bundle.get("name") is None:

@@ -26,7 +26,7 @@ from lakelet.deploy.bundle.forms import (
     switches,
     texts,
 )
-from lakelet.deploy.desired import PRINCIPALS, ResourceKind
+from lakelet.deploy.desired_state import PRINCIPALS, ResourceKind
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config.bundle_files import synced_paths
-from lakelet.config.yaml_tree import Node, Problems, elements
-from lakelet.deploy.desired import SourceFile
+from lakelet.config.yaml_tree import ConfigNode, Problems, elements
+from lakelet.deploy.desired_state import SourceFile
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -41,7 +41,7 @@ class SyncedFiles:
     starts: tuple[Path, ...]
 
 
-def synced_files(root: Path, sync: Node | None, problems: Problems) -> SyncedFiles:
+def synced_files(root: Path, sync: ConfigNode | None, problems: Problems) -> SyncedFiles:
     """The files that a deployment uploads.
 
     Args:
@@ -75,7 +75,7 @@ def with_digests(synced: SyncedFiles) -> tuple[SourceFile, ...]:
     return tuple(sorted(found, key=lambda one: one.path))
 
 
-def _searched_folders(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]:
+def _searched_folders(root: Path, sync: ConfigNode | None, problems: Problems) -> Sequence[Path]:
     starts = []
     for node, path in synced_paths(sync):
         if path.is_dir():
@@ -86,7 +86,7 @@ def _searched_folders(root: Path, sync: Node | None, problems: Problems) -> Sequ
     return starts or [root]
 
 
-def _patterns(sync: Node | None, key: str) -> GitIgnoreSpec | None:
+def _patterns(sync: ConfigNode | None, key: str) -> GitIgnoreSpec | None:
     texts = [node.text for node in elements(sync.get(key) if sync else None)]
     return _gitignore_spec(text.removeprefix("./") for text in texts) if texts else None
 

@@ -3,7 +3,7 @@
 What a call would do outside of the storage is refused with the remedy; what has no effect in a pipeline is accepted with a notice.
 """
 
-from lakelet.language.dbutils.injected import Injected
+from lakelet.language.dbutils.injected_names import InjectedNames
 from lakelet.language.dbutils.tools import DBUtils
 
-__all__ = ["DBUtils", "Injected"]
+__all__ = ["DBUtils", "InjectedNames"]

@@ -48,7 +48,7 @@ class NotebookCell:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceCells:
     """One source file: `language` is that of the cells that are executed, `notebook` whether it is cut into cells at all."""
 
     file: Path
@@ -96,7 +96,7 @@ def _takes_cell(sign: str, name: str) -> bool:
 _HEADER = re.compile(r"^(#|--|//) Databricks notebook source\s*$")
 
 
-def read_source(file: Path) -> Source:
+def read_source(file: Path) -> SourceCells:
     """Cut a file into cells.
 
     Raises SOURCE_KIND for a file that is not a source, SOURCE_FAILED for one that cannot be read, SyntaxError for a wrong encoding.
@@ -114,8 +114,8 @@ def read_source(file: Path) -> Source:
         if language not in (PYTHON, SQL):
             raise other_language(file, language)
     elif language == PYTHON or not any(_separates(line, SQL) for line in lines):
-        return Source(file, language, (NotebookCell(language, text),))
-    return Source(file, language, tuple(_text_cells(lines, language)), notebook=True)
+        return SourceCells(file, language, (NotebookCell(language, text),))
+    return SourceCells(file, language, tuple(_text_cells(lines, language)), notebook=True)
 
 
 def _no_source(file: Path) -> LakeletError:
@@ -176,7 +176,7 @@ def _is_title(line: str, comment: str) -> bool:
 _KERNEL_LANGUAGES = {"python": PYTHON, "ipython": PYTHON, "python3": PYTHON, "sql": SQL}
 
 
-def read_jupyter(file: Path) -> Source:
+def read_jupyter(file: Path) -> SourceCells:
     """Cut a Jupyter notebook into cells; each counts its lines from 1.
 
     Raises SOURCE_FAILED if the file holds no notebook of nbformat 4, SOURCE_KIND for another language.
@@ -197,7 +197,7 @@ def read_jupyter(file: Path) -> Source:
     if language not in (PYTHON, SQL):
         raise other_language(file, language)
     cells = [_jupyter_cell(cell, number, language, where) for number, cell in enumerate(content["cells"], 1)]
-    return Source(file, language, tuple(cells), notebook=True)
+    return SourceCells(file, language, tuple(cells), notebook=True)
 
 
 def _invalid_notebook(what: str, where: Location, why: str | None) -> LakeletError:
@@ -264,7 +264,7 @@ class PythonCode:
         return "\n" * (cell.line + self.line - 2) + self.text
 
 
-def pieces_of(source: Source, cell: NotebookCell, filename: str) -> Iterator[PythonCode | MagicCommand]:
+def pieces_of(source: SourceCells, cell: NotebookCell, filename: str) -> Iterator[PythonCode | MagicCommand]:
     """The pieces of a Python cell of a source; plain Python files have no magic commands. Raises SyntaxError with a line of the file."""
     if not source.notebook:
         yield PythonCode(cell.text, 1)

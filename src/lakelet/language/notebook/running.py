@@ -29,7 +29,7 @@ from lakelet.language.notebook.cells import (
     SQL,
     MagicCommand,
     NotebookCell,
-    Source,
+    SourceCells,
     notebook_file,
     packages,
     pieces_of,
@@ -68,12 +68,12 @@ class CompiledPiece:
     flags: int
 
 
-LeftOut = Callable[[Source, Exception, ast.stmt, str, ModuleType], None]
+LeftOut = Callable[[SourceCells, Exception, ast.stmt, str, ModuleType], None]
 """Told of a declaration that raised: the source, the error, the statement, the text of the piece, the module."""
 
 
 @dataclass
-class Sources:
+class SourceRunner:
     """The source files of one pipeline, run in order, each once.
 
     Attributes:
@@ -84,7 +84,7 @@ class Sources:
     """
 
     frame: Callable[[Path], ModuleFrame]
-    declare: Callable[[Source], bool]
+    declare: Callable[[SourceCells], bool]
     files: Sequence[Path] = ()
     left_out: LeftOut | None = None
     _done: dict[Path, ModuleType] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Sources:
         except NotebookExit:
             return frame.module, True
 
-    def _run(self, source: Source, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
+    def _run(self, source: SourceCells, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
         self._note_others(source)
         if source.language == SQL:
             return self.declare(source)
@@ -118,7 +118,7 @@ class Sources:
                 understood &= self._include(source, *step, frame, within)
         return understood
 
-    def _execute(self, source: Source, step: CompiledPiece, frame: ModuleFrame) -> None:
+    def _execute(self, source: SourceCells, step: CompiledPiece, frame: ModuleFrame) -> None:
         """Run a piece of code. Behind a declaration that raises it goes on: the others in the piece are declared all the same."""
         code: CodeType | None = step.code
         while code is not None:
@@ -150,7 +150,7 @@ class Sources:
             self._loop.close()
             self._loop = None
 
-    def _include(self, source: Source, cell: NotebookCell, magic: MagicCommand, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
+    def _include(self, source: SourceCells, cell: NotebookCell, magic: MagicCommand, frame: ModuleFrame, within: tuple[Path, ...]) -> bool:
         """Run the notebook that a `%run` names, in the module of the one that names it."""
         where = source.where(cell, cell.line + magic.line - 1)
         path, given = run_target(magic.rest)
@@ -170,7 +170,7 @@ class Sources:
         return self._run(read_source(file), frame, (*within, file))
 
     @staticmethod
-    def _note_others(source: Source) -> None:
+    def _note_others(source: SourceCells) -> None:
         """One notice for each kind of cell that is left out, at the first of them."""
         own = {PYTHON: "Python", SQL: "SQL"}[source.language]
         others: dict[str, list[NotebookCell]] = {}
@@ -202,7 +202,7 @@ def _notebook_of_run(source: Path, path: str, where: Location) -> Path:
     )
 
 
-def _compiled(source: Source) -> list[CompiledPiece | tuple[NotebookCell, MagicCommand]]:
+def _compiled(source: SourceCells) -> list[CompiledPiece | tuple[NotebookCell, MagicCommand]]:
     """All cells of a Python source, compiled: pieces of code, and between them the `%run` commands. Raises SyntaxError."""
     steps: list[CompiledPiece | tuple[NotebookCell, MagicCommand]] = []
     flags = 0
@@ -238,7 +238,7 @@ def _notice(magic: MagicCommand) -> str:
     return f"%{magic.name}: the command is left out"
 
 
-def _as_executed(source: Source) -> str:
+def _as_executed(source: SourceCells) -> str:
     """The file's text with uncommented cells instead of their comments: what tracebacks and `inspect` should show."""
     lines = source.file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n").split("\n")
     for cell in source.own():

@@ -19,12 +19,12 @@ from lakelet.config.project_sources import project_above
 from lakelet.config.source_files import MOST_FILES, FolderWalk, all_in_folder, is_shared, shared_error
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.update_config import PipelineConfig, load_config
-from lakelet.project.init.bundlefile import bundle_text
 from lakelet.project.init.grouping import group_of, slug
-from lakelet.project.init.plain import PlainResult, plain_results
 from lakelet.project.init.report import Report, as_json, report_on
 from lakelet.project.init.report_text import report_lines
 from lakelet.project.init.repository import RepositoryCode, read_repository
+from lakelet.project.init.starter_bundle import bundle_text
+from lakelet.project.init.undeclared_results import PlainResult, plain_results
 from lakelet.scaffold import DataSet, data_sets, pipeline_of, write_new
 
 __all__ = ["InitResult", "Report", "as_json", "report_lines", "start"]

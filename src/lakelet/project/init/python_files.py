@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.source_files import FolderWalk
-from lakelet.language.notebook import Source, read_source
+from lakelet.language.notebook import SourceCells, read_source
 from lakelet.language.notebook.cells import PythonCode, notebook_file, pieces_of, run_target
 from lakelet.project.init.findings import CodeLocation, UnknownParts
 
@@ -318,7 +318,7 @@ class Repository:
                 self._link(found)
         return self._read[file]
 
-    def _parse(self, source: Source, found: PythonFile) -> None:
+    def _parse(self, source: SourceCells, found: PythonFile) -> None:
         for cell in source.own() if source.language == "python" else ():
             try:
                 for piece in pieces_of(source, cell, str(source.file)):

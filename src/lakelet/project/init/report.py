@@ -13,7 +13,6 @@ from lakelet.base import phases
 from lakelet.base.errors import LakeletError
 from lakelet.config import path_map
 from lakelet.config.project_sources import import_roots
-from lakelet.project.init.bundlefile import BundlePipeline
 from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,
@@ -33,6 +32,7 @@ from lakelet.project.init.grouping import OUTSIDE, PipelineFiles, grouped
 from lakelet.project.init.loading import add_loaded, needs_loading
 from lakelet.project.init.packages import MissingPackage, RepositoryPackages
 from lakelet.project.init.repository import RepositoryCode
+from lakelet.project.init.starter_bundle import BundlePipeline
 from lakelet.storage.information_schema import names_relation
 
 ANSI = "spark.sql.ansi.enabled"
@@ -120,7 +120,9 @@ def report_on(found: RepositoryCode, *, load: bool = True, groups: list[Pipeline
     projects = [one.relative_to(folder).as_posix() for one in found.projects]
     report = Report(folder, pipelines, sorted(left_out), projects)
     configured = [one.default for pipeline in pipelines for one in pipeline.parameters if one.configured and one.default]
-    report.maps = _maps([*(path for pipeline in pipelines for path, _, _ in pipeline.paths), *filter(path_map.is_hosted, configured)])
+    report.maps = _maps(
+        [*(path for pipeline in pipelines for path, _, _ in pipeline.paths), *filter(path_map.only_on_databricks, configured)]
+    )
     names = {one.name: None for pipeline in pipelines for one in pipeline.tables if one.made_by is None and one.known}
     report.tables = {name: "data/" + name.replace("`", "").replace(".", "/") for name in sorted(names)}
     return report

@@ -17,8 +17,8 @@ from lakelet.config.path_map import by_tail
 from lakelet.config.source_files import SUFFIXES, FolderWalk, matching
 from lakelet.language.notebook import read_source
 from lakelet.project.init.findings import FileReading, UnknownParts
-from lakelet.project.init.pyreading import read_python
 from lakelet.project.init.python_files import Repository
+from lakelet.project.init.python_reading import read_python
 from lakelet.project.init.sql_reading import read_sql
 
 

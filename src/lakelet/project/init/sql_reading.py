@@ -14,7 +14,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import dotted
 from lakelet.language.model import Kind
-from lakelet.language.notebook import Source
+from lakelet.language.notebook import SourceCells
 from lakelet.language.sql.grammar import is_setting, statement
 from lakelet.language.sql.values import CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
 from lakelet.language.sql_text.spark_sql import parameters
@@ -254,7 +254,7 @@ def strict_texts(text: str) -> list[SqlName]:
 _REFUSALS = ("NOT_SUPPORTED_YET", "PROTECTION_REFUSED", "SQL_STATEMENT_REFUSED", "SQL_SYNTAX")
 
 
-def read_sql(source: Source, reading: FileReading, holes: UnknownParts) -> None:
+def read_sql(source: SourceCells, reading: FileReading, holes: UnknownParts) -> None:
     """Add to `reading` what the SQL of the source says."""
     for cell in source.own():
         text = CellText(Cell(cell.text, cell.line, cell.number), reading.file)

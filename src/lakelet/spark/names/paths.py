@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.names import quoted
 from lakelet.base.user_code import caller_location
-from lakelet.config.path_map import CLOUD_SCHEMES, is_hosted
+from lakelet.config.path_map import CLOUD_SCHEMES, only_on_databricks
 from lakelet.files.remote import is_set_up, scheme_of
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.hadoop import has_file_system
@@ -48,7 +48,11 @@ def located_source(spec: SourceSpec) -> SourceSpec:
 def unusable_schema_location(spec: SourceSpec) -> Mapping[str, str]:
     """Return a source's cloudFiles.schemaLocation if this machine cannot write there; the schema log is in the storage then."""
     given = {k: v for k, v in spec.options.items() if k.lower() == _SCHEMA_LOG and active_map().entry(v) is None}
-    return {k: v for k, v in given.items() if is_hosted(v) or ((scheme := scheme_of(v)) in CLOUD_SCHEMES and not is_set_up(scheme or ""))}
+    return {
+        k: v
+        for k, v in given.items()
+        if only_on_databricks(v) or ((scheme := scheme_of(v)) in CLOUD_SCHEMES and not is_set_up(scheme or ""))
+    }
 
 
 def located_relation(parts: Sequence[str]) -> str | None:

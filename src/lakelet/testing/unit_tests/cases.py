@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import CODES, LakeletError, Location, nearest_names
-from lakelet.config.yaml_tree import Node
+from lakelet.config.yaml_tree import ConfigNode
 from lakelet.testing.row_comparison import Row, columns_of_texts
 from lakelet.testing.unit_tests.settings import Settings
 
@@ -110,7 +110,7 @@ class UnreadableTest:
     error: LakeletError
 
 
-def read_test(node: Node, folder: Path, settings: Settings) -> UnitTest:
+def read_test(node: ConfigNode, folder: Path, settings: Settings) -> UnitTest:
     """Read one entry of `tests`. Scalars under other keys are variables of this test. Raises CONFIG_INVALID with file and line.
 
     As in sdp-test, lists and mappings under other keys mean nothing, for example YAML anchors.
@@ -142,7 +142,7 @@ def read_test(node: Node, folder: Path, settings: Settings) -> UnitTest:
     )
 
 
-def _steps(node: Node, settings: Settings) -> tuple[CaseStep, ...]:
+def _steps(node: ConfigNode, settings: Settings) -> tuple[CaseStep, ...]:
     first = _given(node.get("given"), settings)
     updates = node.get("updates")
     if updates is None:
@@ -158,11 +158,11 @@ def _steps(node: Node, settings: Settings) -> tuple[CaseStep, ...]:
     return (replace(steps[0], given=(*first, *steps[0].given)), *steps[1:])
 
 
-def _given(node: Node | None, settings: Settings) -> tuple[CaseInput, ...]:
+def _given(node: ConfigNode | None, settings: Settings) -> tuple[CaseInput, ...]:
     return tuple(_one_given(item, settings) for item in (node.items("given") if node else ()))
 
 
-def _one_given(node: Node, settings: Settings) -> CaseInput:
+def _one_given(node: ConfigNode, settings: Settings) -> CaseInput:
     node.refuse_unknown(_GIVEN, "an input")
     table, folder, file, text = (node.get(key) for key in ("table", "folder", "file", "text"))
     named = table or folder
@@ -185,7 +185,7 @@ def _one_given(node: Node, settings: Settings) -> CaseInput:
     )
 
 
-def _expected(node: Node, settings: Settings) -> ExpectedResult:
+def _expected(node: ConfigNode, settings: Settings) -> ExpectedResult:
     node.refuse_unknown(_EXPECT, "expect")
     rows, tables, rules, error = (node.get(key) for key in ("rows", "tables", "rules", "error"))
     others = tables.entries("tables") if tables else {}
@@ -202,21 +202,21 @@ def _expected(node: Node, settings: Settings) -> ExpectedResult:
     return found if found.rows is not None or found.of_update else replace(found, rows=())
 
 
-def _code(node: Node, settings: Settings) -> str:
+def _code(node: ConfigNode, settings: Settings) -> str:
     code = settings.text(node)
     if code not in CODES:
         raise node.bad(f"there is no error code {code!r}", nearest=nearest_names(code, CODES), todo="docs/error-codes.md lists them.")
     return code
 
 
-def _counts(node: Node) -> tuple[int | None, int]:
+def _counts(node: ConfigNode) -> tuple[int | None, int]:
     if not isinstance(node.value, dict):
         return None, _number(node) or 0
     node.refuse_unknown(_COUNTS, "the counts of a rule")
     return _number(node.get("passed")), _number(node.get("failed")) or 0
 
 
-def _number(node: Node | None) -> int | None:
+def _number(node: ConfigNode | None) -> int | None:
     if node is None:
         return None
     if isinstance(node.value, bool) or not isinstance(node.value, int) or node.value < 0:
@@ -224,17 +224,17 @@ def _number(node: Node | None) -> int | None:
     return node.value
 
 
-def _texts(node: Node | None, settings: Settings, what: str) -> dict[str, str]:
+def _texts(node: ConfigNode | None, settings: Settings, what: str) -> dict[str, str]:
     return {key: settings.text(value) for key, value in (node.entries(what) if node else {}).items()}
 
 
-def _rows(node: Node | None, settings: Settings) -> tuple[Row, ...]:
+def _rows(node: ConfigNode | None, settings: Settings) -> tuple[Row, ...]:
     return tuple(
         {key: plain(value, settings) for key, value in row.entries("a row").items()} for row in (node.items("rows") if node else ())
     )
 
 
-def plain(node: Node, settings: Settings) -> Any:
+def plain(node: ConfigNode, settings: Settings) -> Any:
     """Return the value of a node without locations; variables in texts are resolved."""
     if isinstance(node.value, dict):
         return {key: plain(value, settings) for key, value in node.value.items()}
@@ -243,7 +243,7 @@ def plain(node: Node, settings: Settings) -> Any:
     return settings.value(node)
 
 
-def refuse_misspelt(node: Node, known: frozenset[str], what: str, *, only: Collection[str] | None = None) -> None:
+def refuse_misspelt(node: ConfigNode, known: frozenset[str], what: str, *, only: Collection[str] | None = None) -> None:
     """Raise CONFIG_INVALID for a key that is not in `known` and looks like one that is. `only`: the keys that are checked."""
     for key, child in node.entries(what).items():
         near = nearest_names(key, known) if key not in known and (only is None or key in only) else ()

@@ -11,7 +11,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.config.bundle import Bundle, load_bundle
 from lakelet.config.bundle_files import BUNDLE_FILES, bundle_file
 from lakelet.config.spark_pipeline_file import spark_file
-from lakelet.config.yaml_tree import Node, read_yaml, shown_path
+from lakelet.config.yaml_tree import ConfigNode, read_yaml, shown_path
 from lakelet.testing.unit_tests.cases import UnitTest, UnreadableTest, read_test, refuse_misspelt
 from lakelet.testing.unit_tests.settings import (
     Settings,
@@ -58,7 +58,7 @@ def all_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest | Unreadabl
             yield (f"{settings.pipeline}::{test.name}" if len(choices) > 1 else test.name), test
 
 
-def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _FILE) -> Iterator[UnitTest | UnreadableTest]:
+def _tests(tree: ConfigNode, file: Path, settings: Settings, known: frozenset[str] = _FILE) -> Iterator[UnitTest | UnreadableTest]:
     refuse_misspelt(tree, known, "a file of unit tests")
     tests = tree.get("tests")
     for node in tests.items("tests") if tests else ():
@@ -69,7 +69,7 @@ def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _
             yield UnreadableTest(name.text if name is not None else f"line {node.where.line}", node.where, error)
 
 
-def _tests_of_pipeline(file: Path, tree: Node) -> Iterator[tuple[str, UnitTest | UnreadableTest]]:
+def _tests_of_pipeline(file: Path, tree: ConfigNode) -> Iterator[tuple[str, UnitTest | UnreadableTest]]:
     """The tests in the file itself, then those beside the pipeline's code, all with what this file says of variables."""
     refuse_misspelt(tree, _PIPELINE_FILE, "a file of pipeline tests")
     defaults = tree.get("defaults")
@@ -79,7 +79,7 @@ def _tests_of_pipeline(file: Path, tree: Node) -> Iterator[tuple[str, UnitTest |
     yield from _tests_beside(settings)
 
 
-def _defined(file: Path, tree: Node) -> list[Settings]:
+def _defined(file: Path, tree: ConfigNode) -> list[Settings]:
     """The settings of the pipelines that a file defines: a bundle, one of its resource files, or a project file of Spark's pipelines."""
     if file.name in BUNDLE_FILES:
         return settings_in(file.parent)
@@ -104,7 +104,7 @@ def _tests_beside(settings: Settings) -> Iterator[tuple[str, UnitTest | Unreadab
             yield name, UnreadableTest(name, error.where or Location(path.name, 1), error)
 
 
-def _chosen(file: Path, tree: Node) -> Settings:
+def _chosen(file: Path, tree: ConfigNode) -> Settings:
     """The settings of the pipeline that the file names."""
     bundle, pipeline = tree.get("bundle"), tree.get("pipeline")
     if pipeline is None:
@@ -125,7 +125,7 @@ def _chosen(file: Path, tree: Node) -> Settings:
     return settings_of(project, wanted, by_key[wanted])
 
 
-def _bundle_of(file: Path, named: Node | None) -> Bundle:
+def _bundle_of(file: Path, named: ConfigNode | None) -> Bundle:
     """The bundle that a file of pipeline tests names, else the nearest one above it, with target and variables; an empty one without."""
     where, target, values = (named.get(key) if named else None for key in ("file", "target", "variables"))
     variables = values.entries("variables") if values else {}
@@ -133,11 +133,11 @@ def _bundle_of(file: Path, named: Node | None) -> Bundle:
     found = bundle_file(above) if above else None
     if found is not None:
         return chosen_bundle(found, target.text if target else None, variables)
-    empty = Bundle(above or file.parent, Node({}, named.where if named else Location(file.name, 1), file), None, os.environ)
+    empty = Bundle(above or file.parent, ConfigNode({}, named.where if named else Location(file.name, 1), file), None, os.environ)
     return with_variables(replace(empty, target=target.text if target else None), variables)
 
 
-def _in_file(path: Path, key: Node | None, where: Node, project: Bundle) -> Settings:
+def _in_file(path: Path, key: ConfigNode | None, where: ConfigNode, project: Bundle) -> Settings:
     """The settings in a file of Spark's pipelines, or of the pipeline `key` in a resource file of a bundle."""
     if not path.is_file():
         raise where.bad(f"there is no file {where.text!r}")

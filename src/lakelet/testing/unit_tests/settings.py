@@ -16,7 +16,7 @@ from lakelet.config import source_files
 from lakelet.config.bundle import Bundle, load_bundle
 from lakelet.config.bundle_files import bundle_file
 from lakelet.config.spark_pipeline_file import spark_file
-from lakelet.config.yaml_tree import Node, read_yaml, shown_path
+from lakelet.config.yaml_tree import ConfigNode, read_yaml, shown_path
 
 _VARIABLE = re.compile(r"\$\{\s*([^}]+?)\s*\}")
 
@@ -39,7 +39,7 @@ class Settings:
     bundle: Bundle | None = None
     lenient: bool = False
 
-    def over(self, nodes: Mapping[str, Node]) -> Settings:
+    def over(self, nodes: Mapping[str, ConfigNode]) -> Settings:
         """These settings with further variables, which are parameters too."""
         if not nodes:
             return self
@@ -49,7 +49,7 @@ class Settings:
         values = {**{key: value for key, value in self.values.items() if key not in more}, **_no_texts(nodes, self.value)}
         return replace(self, namespace=Namespace(catalog, schema), parameters=parameters, variables=variables, values=values)
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: ConfigNode) -> Any:
         """A scalar; a variable that stands alone has the type of its value. Raises like `text`."""
         if not isinstance(node.value, str):
             return node.value
@@ -64,7 +64,7 @@ class Settings:
             return self.values.get(alone[1], text) if alone else text
         return text if self.bundle is None else _typed(self.bundle, node)
 
-    def text(self, node: Node) -> str:
+    def text(self, node: ConfigNode) -> str:
         """A scalar as text, its `${…}` resolved. Raises CONFIG_INVALID for another value, and for an unknown variable."""
         if isinstance(node.value, dict | list):
             raise node.bad("a single value is expected here")
@@ -103,7 +103,7 @@ def settings_in(folder: Path) -> list[Settings]:
     return [of_spark_file(file)] if file is not None else []
 
 
-def chosen_bundle(file: Path, target: str | None, variables: Mapping[str, Node]) -> Bundle:
+def chosen_bundle(file: Path, target: str | None, variables: Mapping[str, ConfigNode]) -> Bundle:
     """The bundle with a deployment target and values of variables that a test file names; both need no declaration in the bundle.
 
     Raises CONFIG_INVALID, also for a target that is not among the bundle's.
@@ -113,7 +113,7 @@ def chosen_bundle(file: Path, target: str | None, variables: Mapping[str, Node])
     return with_variables(replace(bundle, target=bundle.target or target), variables)
 
 
-def with_variables(bundle: Bundle, variables: Mapping[str, Node]) -> Bundle:
+def with_variables(bundle: Bundle, variables: Mapping[str, ConfigNode]) -> Bundle:
     """The bundle with these values of variables, over those of its files and of the environment."""
     if not variables:
         return bundle
@@ -130,7 +130,7 @@ def of_spark_file(file: Path) -> Settings:
     return replace(settings_of(Bundle(file.parent, tree, None, os.environ), file.parent.name, tree), lenient=True)
 
 
-def settings_of(bundle: Bundle, key: str, pipeline: Node) -> Settings:
+def settings_of(bundle: Bundle, key: str, pipeline: ConfigNode) -> Settings:
     """The settings of one pipeline."""
 
     def value(*names: str) -> str | None:
@@ -155,13 +155,13 @@ def settings_of(bundle: Bundle, key: str, pipeline: Node) -> Settings:
     )
 
 
-def _no_texts(nodes: Mapping[str, Node], value: Callable[[Node], Any]) -> dict[str, Any]:
+def _no_texts(nodes: Mapping[str, ConfigNode], value: Callable[[ConfigNode], Any]) -> dict[str, Any]:
     """The values that are numbers, dates and switches."""
     found = {name: value(node) for name, node in nodes.items()}
     return {name: one for name, one in found.items() if not isinstance(one, str)}
 
 
-def _typed(bundle: Bundle, node: Node) -> Any:
+def _typed(bundle: Bundle, node: ConfigNode) -> Any:
     """A scalar; a reference that stands alone has the type of what it refers to."""
     return bundle.filled(node).value
 
@@ -171,7 +171,7 @@ def _names(namespace: Namespace, pipeline: str | None) -> dict[str, str]:
     return {**names, "pipeline_name": pipeline} if pipeline else names
 
 
-def _libraries(bundle: Bundle, pipeline: Node) -> Sequence[Path]:
+def _libraries(bundle: Bundle, pipeline: ConfigNode) -> Sequence[Path]:
     """The folders in which the pipeline's sources lie, as far as its libraries name them without a pattern."""
     libraries, folders = pipeline.get("libraries"), []
     for entry in libraries.items("libraries") if libraries else ():

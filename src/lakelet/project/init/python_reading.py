@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lakelet.project.init.apicalls import ApiNames, Refuse, argument, check_call, check_format, hooks, kind_of, writes_flow
+from lakelet.project.init.api_calls import ApiNames, Refuse, argument, check_call, check_format, hooks, kind_of, writes_flow
 from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,

@@ -18,7 +18,7 @@ from lakelet.base.errors import CODES, ExitCode, LakeletError
 from lakelet.base.redaction import REDACTED, is_secret, redacted_values
 from lakelet.base.text import TextEnum, moment_of
 from lakelet.deploy.connection import UnansweredRequest
-from lakelet.deploy.remote import request
+from lakelet.deploy.resource_requests import request
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
@@ -116,7 +116,7 @@ class RemoteUpdate:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RemoteUpdateResult:
     """How an update ended; `error` is what its last event says of the failure."""
 
     update_id: str
@@ -175,7 +175,7 @@ def started(client: Client, pipeline_id: str, request: UpdateRequest, before: Co
 
 def follow(
     client: Client, pipeline_id: str, update_id: str, on_row: Callable[[Row], None], *, pacing: PollingIntervals | None = None
-) -> Ended:
+) -> RemoteUpdateResult:
     """Hand each event of an update to `on_row`, once and in order, until the update has ended, and return how it ended."""
     pacing = pacing or PollingIntervals()
     pause, ended_since, error, failed = pacing.first, None, None, False
@@ -190,7 +190,7 @@ def follow(
         if now.has_ended:
             ended_since = time.monotonic() if ended_since is None else ended_since
             if failed or time.monotonic() - ended_since >= pacing.late_events:
-                return Ended(update_id, UpdateState(now.state), error)
+                return RemoteUpdateResult(update_id, UpdateState(now.state), error)
         pause = pacing.first if rows else min(pacing.longest, pause * 1.5)
         pacing.sleep(pause)
 

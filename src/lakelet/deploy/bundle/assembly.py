@@ -12,18 +12,18 @@ from typing import Any
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.config.bundle_files import BUNDLE_FILES, BundleFiles, bundle_file, read_bundle_files, variables_of
 from lakelet.config.tool_settings import read_tool_settings
-from lakelet.config.yaml_tree import Node, Problems, children, elements, names_beside, plain, without
+from lakelet.config.yaml_tree import ConfigNode, Problems, children, elements, names_beside, plain, without
 from lakelet.deploy.bundle.artifacts import artifacts_of, built
 from lakelet.deploy.bundle.checks import CONNECTION, check_bundle, check_kinds, check_resource
 from lakelet.deploy.bundle.coverage import BundleFolder, check_coverage
 from lakelet.deploy.bundle.forms import checked
 from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, mode_remarks, presets_of, refuse_shared_names, with_presets
-from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
+from lakelet.deploy.bundle.platform_differences import platform_differences
 from lakelet.deploy.bundle.references import DeploymentReferences, Lookup, with_defaults
 from lakelet.deploy.bundle.resource_forms import RESOURCES
 from lakelet.deploy.bundle.uploads import synced_files, with_digests
-from lakelet.deploy.desired import FOLDERS, PRINCIPALS, DesiredState, Permission, Resource, ResourceKey, ResourceKind, User, Workspace
+from lakelet.deploy.desired_state import FOLDERS, PRINCIPALS, DesiredState, Permission, Resource, ResourceKey, ResourceKind, User, Workspace
 
 _BEFORE = ("bundle", "var", "variables", "workspace")
 """First words of the references that are known before resources have their names."""
@@ -90,7 +90,7 @@ class TargetLocation:
     workspace: Workspace
 
 
-def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str, str], cwd: Path) -> TargetLocation:
+def location_of(root: Path, target: str | None, user: User, *, environ: Mapping[str, str], cwd: Path) -> TargetLocation:
     """Return where a user's deployment of a target lies; the resources are not read.
 
     Raises DefinitionErrors for a bundle that cannot be read.
@@ -101,7 +101,7 @@ def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str
         tree, references = _before_resources(read, user, environ, problems)
         sections = {key: references.filled(node, _BEFORE) for key, node in children(tree).items() if key in ("bundle", "workspace")}
         problems.raise_all()
-        found = Node(sections, tree.where, tree.file)
+        found = ConfigNode(sections, tree.where, tree.file)
         return TargetLocation(found.value["bundle"].value["name"].text, read.target or "default", _workspace(found))
     except DefinitionErrors:
         raise
@@ -124,7 +124,9 @@ def _read_files(root: Path, target: str | None, environ: Mapping[str, str], cwd:
     return read_bundle_files(file, wanted, cwd=cwd, problems=problems)
 
 
-def _before_resources(read: BundleFiles, user: User, environ: Mapping[str, str], problems: Problems) -> tuple[Node, DeploymentReferences]:
+def _before_resources(
+    read: BundleFiles, user: User, environ: Mapping[str, str], problems: Problems
+) -> tuple[ConfigNode, DeploymentReferences]:
     """The tree with its defaults, and the references of it that need neither resources nor values of the command line."""
     tree = with_defaults(read.tree, read.root)
     given = _given({}, environ)
@@ -140,7 +142,7 @@ class _Stage:
     """A bundle whose references are filled in, those to ids excepted, and whose resources have their names."""
 
     read: BundleFiles
-    tree: Node
+    tree: ConfigNode
     workspace: Workspace
 
 
@@ -168,7 +170,7 @@ def _desired(
     synced = replace(synced, files=tuple(sorted({*synced.files, *files.packages})))
     remarks = check_coverage(files.pipelines, BundleFolder.of(read.root, synced, cwd), files.of_jobs, problems)
     pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
-    remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
+    remarks += platform_differences(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
     remarks += [*mode_remarks(read.tree, read.mode, stage.workspace.root_path, user), *read.remarks]
     problems.raise_all()
     return DesiredState(
@@ -199,12 +201,12 @@ def _staged(read: BundleFiles, user: User, given: Mapping[str, str], lookup: Loo
         for key, node in children(written).items()
         if key in ("artifacts", "bundle", "permissions", "presets", "resources", "run_as", "sync", "workspace")
     }
-    tree = Node(sections, written.where, written.file)
+    tree = ConfigNode(sections, written.where, written.file)
     check_mode(read.tree, tree, read.mode, user, read.root, problems)
     tree = with_presets(tree, presets_of(tree, read.mode, user))
     resources = tree.get("resources")
     if resources is not None:
-        tree = Node({**sections, "resources": references.over(tree).filled(resources, ("resources",))}, tree.where, tree.file)
+        tree = ConfigNode({**sections, "resources": references.over(tree).filled(resources, ("resources",))}, tree.where, tree.file)
     return _Stage(read, tree, _workspace(tree))
 
 
@@ -221,7 +223,7 @@ def _refuse_what_others_have(stage: _Stage, user: User, given: Mapping[str, str]
             refuse_shared_names((stage.tree, stage.workspace), (other.tree, other.workspace), name, problems)
 
 
-def _workspace(tree: Node) -> Workspace:
+def _workspace(tree: ConfigNode) -> Workspace:
     def text(key: str) -> str | None:
         node = tree.get("workspace", key)
         return node.text if node else None
@@ -265,7 +267,9 @@ def _resources(
     return tuple(found), files
 
 
-def _resource(key: ResourceKey, node: Node, body: dict[str, Any], of_bundle: list[Any], run_as: Any, workspace: Workspace) -> Resource:
+def _resource(
+    key: ResourceKey, node: ConfigNode, body: dict[str, Any], of_bundle: list[Any], run_as: Any, workspace: Workspace
+) -> Resource:
     lifecycle = body.pop("lifecycle", None) or {}
     own, grants = body.pop("permissions", None), body.pop("grants", None)
     body.pop("cascade_on_destroy", None)  # what is deleted with a pipeline is said by --with-data alone
@@ -289,7 +293,7 @@ def _entries(value: Any) -> list[Any]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _with_dashboard_file(node: Node, problems: Problems) -> Node:
+def _with_dashboard_file(node: ConfigNode, problems: Problems) -> ConfigNode:
     """The dashboard with the text of its file instead of the file's path."""
     file = node.get("file_path")
     if file is None:
@@ -305,7 +309,7 @@ def _with_dashboard_file(node: Node, problems: Problems) -> Node:
         problems.add(LakeletError("CONFIG_INVALID", f"the dashboard file {file.text!r} is not JSON", where=file.where, why=str(error)))
         text = "{}"
     like = without(node, "file_path")
-    return Node({**like.value, "serialized_dashboard": Node(text, file.where, file.file, text)}, node.where, node.file)
+    return ConfigNode({**like.value, "serialized_dashboard": ConfigNode(text, file.where, file.file, text)}, node.where, node.file)
 
 
 _LEVELS: Mapping[ResourceKind, Mapping[str, str]] = {

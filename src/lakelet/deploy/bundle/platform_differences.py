@@ -10,9 +10,9 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.config import delta_properties, properties
 from lakelet.config.rule_files import read_rule_file, rule_files
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings, setting_line
-from lakelet.config.yaml_tree import Node, Problems, Remark, children, elements, shown_path
+from lakelet.config.yaml_tree import ConfigNode, Problems, Remark, children, elements, shown_path
 from lakelet.deploy.bundle.coverage import CODE
-from lakelet.deploy.desired import ResourceKey
+from lakelet.deploy.desired_state import ResourceKey
 
 _DATABRICKS_ONLY = {
     "filters": "a local run takes all source files",
@@ -25,7 +25,9 @@ _DATABRICKS_ONLY = {
 _QUARANTINE = re.compile(r"lakelet\.quarantine")
 
 
-def one_sided(root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node], sources: Iterable[Path], problems: Problems) -> list[Remark]:
+def platform_differences(
+    root: Path, cwd: Path, pipelines: Mapping[ResourceKey, ConfigNode], sources: Iterable[Path], problems: Problems
+) -> list[Remark]:
     """Return the findings with their locations.
 
     Args:
@@ -48,7 +50,7 @@ def one_sided(root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node], sour
     return remarks
 
 
-def _setting_differences(settings: ToolSettings, root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node]) -> Iterator[Remark]:
+def _setting_differences(settings: ToolSettings, root: Path, cwd: Path, pipelines: Mapping[ResourceKey, ConfigNode]) -> Iterator[Remark]:
     """Without the values of parameters: they may be secrets."""
 
     def at(key: str) -> Location:
@@ -83,7 +85,7 @@ def _note_local_sources(settings: ToolSettings, root: Path, cwd: Path, files: li
             problems.add(LakeletError(CODE, what, where=where, todo=f"Add it: libraries: [{{file: {{path: {source}}}}}]"))
 
 
-def _pipeline_differences(key: ResourceKey, pipeline: Node, problems: Problems) -> Iterator[Remark]:
+def _pipeline_differences(key: ResourceKey, pipeline: ConfigNode, problems: Problems) -> Iterator[Remark]:
     for name, why in _DATABRICKS_ONLY.items():
         node = pipeline.get(name)
         if node is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import REDACTED, is_secret, redacted
-from lakelet.deploy.desired import Permission, Resource, ResourceKey, ResourceKind
+from lakelet.deploy.desired_state import Permission, Resource, ResourceKey, ResourceKind
 
 Tree = Mapping[str, Any]
 Path = tuple[str, ...]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from lakelet.base.errors import LakeletError
-from lakelet.deploy.desired import PRINCIPALS, Permission, ResourceKey, ResourceKind, User, Workspace
+from lakelet.deploy.desired_state import PRINCIPALS, Permission, ResourceKey, ResourceKind, User, Workspace
 from lakelet.deploy.plan import ObservedResource
-from lakelet.deploy.settings import PERMISSIONS, permissions_of, permissions_tree
+from lakelet.deploy.resource_settings import PERMISSIONS, permissions_of, permissions_tree
 from lakelet.deploy.state import state_file
 from lakelet.deploy.workspace_objects import make_folder
 

@@ -30,7 +30,7 @@ def _unmapped(path: str) -> str:
 
 
 @dataclass
-class Injected:
+class InjectedNames:
     """Makes the injected names of a pipeline's source files.
 
     Attributes:
