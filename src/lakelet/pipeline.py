@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakelet.flows.replays import Replayed
-    from lakelet.language.loader import Loaded
+    from lakelet.language.loader import LoadedSources
     from lakelet.quality.definitions import TableCheck
     from lakelet.spark.names.catalog import Catalog
     from lakelet.storage.eventlog.events import Write
@@ -273,8 +273,8 @@ class Pipeline:
         from lakelet.language.loader import loaded
         from lakelet.quality.applied_rules import unapplied, with_rule_locations
         from lakelet.spark.names.catalog import Catalog
-        from lakelet.spark.names.outside import Outside, OutsideTables, StoredTables
-        from lakelet.spark.patches.update import UpdateContext, patched
+        from lakelet.spark.names.outside import Outside, OutsideTables, StorageTables
+        from lakelet.spark.patches.update_context import UpdateContext, patched
         from lakelet.storage.eventlog.events import Reporter
         from lakelet.update.opened import LoadedPipeline
 
@@ -284,7 +284,7 @@ class Pipeline:
         context = UpdateContext(
             base,
             settings={**_settings_of_update(config, owner.id), **config.parameters},
-            outside=Outside(config.paths, OutsideTables(config.tables), StoredTables.of(storage, stored, owner.id, config.namespace)),
+            outside=Outside(config.paths, OutsideTables(config.tables), StorageTables.of(storage, stored, owner.id, config.namespace)),
         )
         with (
             _watching(recording) as end_watching,
@@ -344,7 +344,7 @@ def _table_checks(config: PipelineConfig) -> tuple[Mapping[str, tuple[TableCheck
         return {}, invalid.errors
 
 
-def _without_package(found: Loaded, checks: Mapping[str, tuple[TableCheck, ...]]) -> Sequence[LakeletError]:
+def _without_package(found: LoadedSources, checks: Mapping[str, tuple[TableCheck, ...]]) -> Sequence[LakeletError]:
     """The error for checks of the pipeline's tables that this machine cannot make; none where it can."""
     from lakelet.quality.validation import without_package
 
@@ -352,7 +352,7 @@ def _without_package(found: Loaded, checks: Mapping[str, tuple[TableCheck, ...]]
     return () if error is None else (error,)
 
 
-def _hidden_tables(config: PipelineConfig, found: Loaded) -> list[Notice]:
+def _hidden_tables(config: PipelineConfig, found: LoadedSources) -> list[Notice]:
     """A notice for each `--table` whose name a dataset of the pipeline has."""
     own = {d.name.key: d for d in found.definitions.datasets if not d.is_temporary_view}
     text = "--table {} has no effect: the pipeline defines a dataset of that name"

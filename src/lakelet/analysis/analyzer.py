@@ -39,8 +39,8 @@ from lakelet.cdc import identity
 from lakelet.files.delta_log import TableLog
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.sessions import plain_reader
-from lakelet.language.loader import Loaded
-from lakelet.language.lost import Lost
+from lakelet.language.failed_parts import FailedParts
+from lakelet.language.loader import LoadedSources
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice, name_left_out, reading
 from lakelet.plan.graph import Graph, GraphNode, stored_inputs, topological
@@ -48,7 +48,7 @@ from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.errors.user_errors import coded
 from lakelet.spark.launch.forks import start_ahead
 from lakelet.spark.names.catalog import Catalog
-from lakelet.spark.patches.session import CALL_SITES
+from lakelet.spark.patches.session_patches import CALL_SITES
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.root import Storage, StoredDataset
 
@@ -72,7 +72,7 @@ class Analyzer:
     sources: FileSources
     has_run: Callable[[Flow], bool]
 
-    def pipeline(self, found: Loaded, unbound: Set[str], *, checking: bool = False) -> Analysis:
+    def pipeline(self, found: LoadedSources, unbound: Set[str], *, checking: bool = False) -> Analysis:
         """Analyse all datasets. `unbound`: keys of those for which it does not count what is stored of them. Raises DefinitionErrors.
 
         `checking`: also for functions that raise (decision 0044); else they fail their branch of the update.
@@ -83,7 +83,7 @@ class Analyzer:
         analysis = self._pass(stored, ahead=not checking)
         try:
             with patched_with(CALL_SITES):
-                result = analysis.run(found.errors, lost=found.lost, checking=checking)
+                result = analysis.run(found.errors, lost=found.failed_parts, checking=checking)
         except DefinitionErrors as problem:
             findings = analysis.progress.found
             reported = dict.fromkeys([*found.notices, *chain(*findings.notices.values()), *unchecked(findings)])
@@ -110,7 +110,9 @@ class Analyzer:
         problems = [found.failures.get(key), *found.errors, *found.failures.values()]
         raise next((p for p in problems if p is not None), None) or LakeletError("FLOW_FAILED", "it could not be analysed", dataset=key)
 
-    def _with_others(self, errors: Sequence[LakeletError], found: Loaded, stored: Mapping[str, StoredDataset]) -> Sequence[LakeletError]:
+    def _with_others(
+        self, errors: Sequence[LakeletError], found: LoadedSources, stored: Mapping[str, StoredDataset]
+    ) -> Sequence[LakeletError]:
         """The errors of a pipeline, and those in the further definitions of a name that has several.
 
         A dataset that is right with one of them has no error: that would be a consequence. Of the others the errors count that they have
@@ -121,7 +123,7 @@ class Analyzer:
             other = replace(self, catalog=self.catalog.other(definitions))
             try:
                 with patched_with(CALL_SITES):
-                    other._pass(stored).run(found.errors, lost=found.lost, checking=True)
+                    other._pass(stored).run(found.errors, lost=found.failed_parts, checking=True)
             except DefinitionErrors as more:
                 passes.append(more.errors)
         twice = {str(self.catalog.datasets[key].name) for key in found.duplicates}
@@ -183,13 +185,13 @@ class AnalysisPass:
     inputs: AnalysisInputs
     progress: AnalysisProgress = field(default_factory=AnalysisProgress)
 
-    def run(self, found: Sequence[LakeletError] = (), *, lost: Lost | None = None, checking: bool = False) -> Analysis:
+    def run(self, found: Sequence[LakeletError] = (), *, lost: FailedParts | None = None, checking: bool = False) -> Analysis:
         """Analyse every dataset. Raises DefinitionErrors with all errors: those `found` before, and those of the queries.
 
         `lost`: what did not run of the sources. A name that it may declare is not reported as unknown.
         `checking`: a function that raises is an error, unless only an update can check it (decision 0044); so it is beside other errors.
         """
-        lost, progress, datasets = lost or Lost(), self.progress, self.inputs.catalog.datasets
+        lost, progress, datasets = lost or FailedParts(), self.progress, self.inputs.catalog.datasets
         stored = sum(dataset.kind is not Kind.VIEW for dataset in datasets.values())
         for dataset in datasets.values():
             report("Analysing", len(progress.done), stored)

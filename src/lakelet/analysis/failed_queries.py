@@ -20,7 +20,7 @@ from lakelet.base.errors import LakeletError, Location, StateError
 from lakelet.base.raised import pointed
 from lakelet.base.user_code import code_location
 from lakelet.jvm.errors import Py4JError
-from lakelet.language.lost import Lost
+from lakelet.language.failed_parts import FailedParts
 from lakelet.language.model import Flow
 from lakelet.language.registry import Notice
 from lakelet.spark.errors.missing_tables import MissingTable
@@ -52,7 +52,7 @@ def fails_alone(error: LakeletError, *, stored: bool = True) -> bool:
     return error.code == "CDC_RESERVED_COLUMN" or (stored and isinstance(error, StateError))
 
 
-def refused(found: Findings, lost: Lost) -> list[LakeletError]:
+def refused(found: Findings, lost: FailedParts) -> list[LakeletError]:
     """Return an error for each dataset that does not fit what is stored, or whose function raises whatever the data is.
 
     `lost`: what did not run of the sources; a missing name may be defined in it.

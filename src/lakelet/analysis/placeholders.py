@@ -27,7 +27,7 @@ from lakelet.language.model import Dataset, Kind
 from lakelet.language.registry import Notice
 from lakelet.plan.kinds import COMPLETE
 from lakelet.spark.errors.missing_tables import MissingTable
-from lakelet.spark.names.file_states import STATES
+from lakelet.spark.names.cloud_files_state import STATES
 from lakelet.spark.names.from_json import JsonSchemas
 from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.names.reader import Options

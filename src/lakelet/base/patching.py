@@ -1,6 +1,6 @@
 """Replacing attributes of other packages' classes and modules for a while, in any number of sets, and putting them back.
 
-Nothing else in Lakelet assigns to an attribute of pyspark, Delta or py4j. The sets are listed in `lakelet.spark.patches.table`.
+Nothing else in Lakelet assigns to an attribute of pyspark, Delta or py4j. The sets are listed in `lakelet.spark.patches.all_patches`.
 """
 
 from __future__ import annotations

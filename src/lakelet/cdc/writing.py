@@ -32,7 +32,7 @@ from lakelet.jvm.delta import write_checkpoint
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import ChangeSpec
 from lakelet.language.sql.values import ColumnDefinition
-from lakelet.spark.by_size import one_task
+from lakelet.spark.small_inputs import one_task
 from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
 from lakelet.storage.delta.locks import lock_of

@@ -18,7 +18,7 @@ from lakelet.cli.console import shown_phases
 from lakelet.cli.lines import Line, write_lines
 
 if TYPE_CHECKING:
-    from lakelet.spark.launch.first_start import Step
+    from lakelet.spark.launch.first_preparation import StartStep
 
 
 def ready_for_spark() -> None:
@@ -26,7 +26,7 @@ def ready_for_spark() -> None:
 
     On a terminal each step has a bar while it goes on. Raises JAVA_MISSING or JARS_MISSING.
     """
-    from lakelet.spark.launch.first_start import prepare
+    from lakelet.spark.launch.first_preparation import prepare
 
     with shown_phases(sys.stderr):
         prepare(StepLines())
@@ -44,7 +44,7 @@ class StepLines:
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: StartStep) -> None:
         first = step.what not in self._began
         began = self._began.setdefault(step.what, time.monotonic())
         phase = Phase(step.what, step.done or 0, step.total, in_bytes=True)

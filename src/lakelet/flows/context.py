@@ -28,9 +28,9 @@ from lakelet.flows.environment import Environment
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.plan.decisions import Strategy
-from lakelet.spark.names.file_states import STATES, dataset_states
+from lakelet.spark.names.cloud_files_state import STATES, dataset_states
 from lakelet.spark.names.from_json import Growth, JsonSchemas
-from lakelet.spark.names.second_calls import FILE_METADATA
+from lakelet.spark.names.repeated_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.quarantine import check_columns

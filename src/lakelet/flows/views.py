@@ -26,10 +26,10 @@ from lakelet.flows.failures import failures_of
 from lakelet.flows.metrics import Totals, counted_query, emit_batch, query_metrics
 from lakelet.flows.target_table import emit_mapping, is_behind, quarantine_of
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
-from lakelet.spark.by_size import IN_ONE_TASK, ONE_TASK_BYTES, made_by_lakelet
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.session_clones import flow_session
+from lakelet.spark.small_inputs import IN_ONE_TASK, ONE_TASK_BYTES, made_by_lakelet
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import ComputedFrom
 from lakelet.storage.delta.replaced_rows import overwrite_partitions

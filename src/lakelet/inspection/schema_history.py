@@ -19,7 +19,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name
 from lakelet.files.moves import PROJECT, STORAGE, is_below, replaced
 from lakelet.inspection.table_lookup import find_dataset
-from lakelet.spark.names.file_states import Source, json_logs_of, sources_of
+from lakelet.spark.names.cloud_files_state import FileSourceState, json_logs_of, sources_of
 from lakelet.storage.root import Storage
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _schema_logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
             yield f"{flow}/{versions[0].origin.get('source', 'from_json')}", location
 
 
-def _source_location(source: Source, storage: str) -> str:
+def _source_location(source: FileSourceState, storage: str) -> str:
     """The folder of the source's schema log: its state folder, or the cloudFiles.schemaLocation that was noted there."""
     files, folder = files_for(str(source.state))
     try:

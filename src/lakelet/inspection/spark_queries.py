@@ -15,7 +15,7 @@ from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
 from lakelet.inspection.scripts import ScopedQuery, no_query, script
 from lakelet.inspection.table_lookup import find_stored, path_of, unknown_table, unwritten
-from lakelet.language.sql_text.spark_sql import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import EVENT_LOG
@@ -62,15 +62,15 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     from lakelet.jvm.errors import Py4JError
     from lakelet.language.sql_text import table_names as sqltext
     from lakelet.language.sql_text.tokens import may_have, plain_tokens
-    from lakelet.spark.patches import functions
+    from lakelet.spark.patches import session_functions
 
     asked = script(sql)
     if not plain_tokens(asked.query.query):
         raise no_query()
-    if may_have(sql, (functions.SCHEMA_OF_JSON_AGG,)):
-        functions.register_json_schemas(spark)
+    if may_have(sql, (session_functions.SCHEMA_OF_JSON_AGG,)):
+        session_functions.register_json_schemas(spark)
     try:
-        if not all(sqltext.is_query(spark, in_words_of_spark(one.query)) for one in (*(view for _, view in asked.views), asked.query)):
+        if not all(sqltext.is_query(spark, in_spark_sql(one.query)) for one in (*(view for _, view in asked.views), asked.query)):
             raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
         views = _Views(spark, storage)
         for name, view in asked.views:
@@ -118,7 +118,7 @@ class _Views:
         try:
             return self._analysed(query)
         except (PySparkException, Py4JError) as problem:
-            in_words = in_words_of_spark(query)
+            in_words = in_spark_sql(query)
             if in_words == query:
                 raise
             if isinstance(problem, ParseException):
@@ -133,7 +133,9 @@ class _Views:
         from lakelet.spark.names.table_functions import FUNCTIONS
 
         return self._prefixes.run(
-            lambda alias: sqltext.replacing(self._spark, query, sqltext.Replacing(self, self.of_files, FUNCTIONS, alias)),
+            lambda alias: sqltext.replace_references(
+                self._spark, query, sqltext.ReferenceReplacements(self, self.of_files, FUNCTIONS, alias)
+            ),
             lambda one: on_text_too(one, self._spark.sql),
         )
 
@@ -163,7 +165,7 @@ class _Views:
         from lakelet.autoloader.data_source import open_files, read_files
         from lakelet.autoloader.session_settings import source_settings
         from lakelet.spark.names import table_functions as filecalls
-        from lakelet.spark.names.file_states import STATES, checkpoint_states, dataset_states
+        from lakelet.spark.names.cloud_files_state import STATES, checkpoint_states, dataset_states
         from lakelet.spark.names.table_functions import TABLE_CHANGES
 
         evaluate = filecalls.evaluated(self._spark.sql)

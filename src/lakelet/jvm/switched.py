@@ -14,7 +14,7 @@ from lakelet.jvm.sessions import JavaSession, active, cloned, java_session
 _instead: ContextVar[Any] = ContextVar("lakelet_session_clone", default=None)
 
 
-class SwitchedSession(SparkSession):
+class SessionPerThread(SparkSession):
     """A clone of a session. In a thread inside of `standing_for` it is that other session in Java."""
 
     def __init__(self, base: SparkSession) -> None:
@@ -40,4 +40,4 @@ class SwitchedSession(SparkSession):
             _instead.reset(token)
 
 
-__all__ = ["SwitchedSession"]
+__all__ = ["SessionPerThread"]

@@ -10,7 +10,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import split_name
 from lakelet.base.text import option_text
 from lakelet.language.model import ColumnPath
-from lakelet.language.sql_text.spark_sql import in_words_of_spark, written_text
+from lakelet.language.sql_text.spark_sql import in_spark_sql, written_text
 from lakelet.language.unsupported import unsupported
 
 
@@ -66,7 +66,7 @@ def expression(argument: str, value: Any, where: Location, *, needed: bool = Fal
     if not _is_column(value) and not (isinstance(value, str) and value.strip()):
         raise invalid(f"{argument} must be SQL text or a Column, got {value!r}", where)
     text = written_text(value)
-    return value if text is None else in_words_of_spark(text)
+    return value if text is None else in_spark_sql(text)
 
 
 def _column_path(argument: str, value: Any, where: Location) -> ColumnPath:

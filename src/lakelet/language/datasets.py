@@ -11,14 +11,14 @@ from lakelet.base.names import TableName, split_name
 from lakelet.base.user_code import caller_location, function_location
 from lakelet.language.argument_types import Columns, Expression, F, Rules, Schema, Settings
 from lakelet.language.arguments import invalid, settings, text, texts
-from lakelet.language.decorated import PENDING, check_no_parameters, function_name, unwrapped, wrapper
 from lakelet.language.expectations import rules_of
 from lakelet.language.flows import replacement
 from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import active_registry
-from lakelet.language.sql.lengths import without_lengths
+from lakelet.language.sql.varchar_lengths import without_lengths
 from lakelet.language.sql_text.tokens import may_have
 from lakelet.language.unsupported import STRICT_POLICY, unsupported
+from lakelet.language.wrappers import PENDING, check_no_parameters, function_name, unwrapped, wrapper
 
 _MORE_THAN_TYPES = ("GENERATED", "CONSTRAINT", "DEFAULT", "PRIMARY", "FOREIGN", "REFERENCES", "UNIQUE", "MASK")
 
@@ -118,7 +118,7 @@ def _declare_function(kind: Kind, function: F, name: Any, given: _DeclaredOption
     full = _checked_dataset(kind, name, where, getattr(function, PENDING, ()), replace(given, schema=schema), computed)
     query = unwrapped(function)
     if computed:
-        from lakelet.language.sql.inpython import computing
+        from lakelet.language.sql.python_schemas import computing
 
         query = computing(query, computed, where)
     active_registry().add_flow(Flow(name=str(full), target=full, query=query, where=where, default=True, replaces=replaces))
@@ -135,7 +135,7 @@ def _checked_schema(value: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
 def _declared_columns(schema: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
     if not isinstance(schema, str) or not may_have(schema, _MORE_THAN_TYPES):
         return schema, ()
-    from lakelet.language.sql.inpython import declared_columns  # here, because few tables need it
+    from lakelet.language.sql.python_schemas import declared_columns  # here, because few tables need it
 
     return declared_columns(schema, where, active_registry().note)
 

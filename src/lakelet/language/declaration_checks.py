@@ -18,11 +18,11 @@ from lakelet.base.user_code import display_path
 from lakelet.config import delta_properties
 from lakelet.config.properties import QUARANTINE, examine, look_up, switch
 from lakelet.files.reads import module_names
-from lakelet.language.lost import root_name
+from lakelet.language.failed_parts import root_name
 from lakelet.language.model import Dataset, Definitions, Flow, Kind
 from lakelet.language.notebook import PYTHON, read_source
 from lakelet.language.registry import Notice, Registry
-from lakelet.language.sql.inpython import computing
+from lakelet.language.sql.python_schemas import computing
 
 # --------------------------------------------------------------------- settings and table properties (RE-20, TP-10 ff)
 

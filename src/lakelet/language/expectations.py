@@ -10,10 +10,10 @@ from lakelet.base.raised import line_of_text
 from lakelet.base.user_code import caller_location
 from lakelet.language.argument_types import Expression, F, Rules
 from lakelet.language.arguments import invalid
-from lakelet.language.decorated import BOUND, NO_RULES, NO_RULES_TODO, PENDING, RULELESS, wrapper
 from lakelet.language.model import Action, Expectation
 from lakelet.language.registry import active_registry
-from lakelet.language.sql_text.spark_sql import in_words_of_spark, written_text
+from lakelet.language.sql_text.spark_sql import in_spark_sql, written_text
+from lakelet.language.wrappers import BOUND, NO_RULES, NO_RULES_TODO, PENDING, RULELESS, wrapper
 
 
 def rules_of(rules: Any, action: Action, where: Location) -> list[Expectation]:
@@ -28,7 +28,7 @@ def _rule(name: Any, constraint: Any, action: Action, where: Location) -> Expect
     if not isinstance(constraint, str) and not hasattr(constraint, "alias"):
         raise invalid(f"the constraint of {name!r} must be SQL text or a Column, got {type(constraint).__name__}", where)
     text = written_text(constraint)
-    return Expectation(name, constraint if text is None else in_words_of_spark(text), action, where, written=text)
+    return Expectation(name, constraint if text is None else in_spark_sql(text), action, where, written=text)
 
 
 def _expecting(expectations: Sequence[Expectation]) -> Callable[[F], F]:

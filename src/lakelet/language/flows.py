@@ -9,7 +9,9 @@ from lakelet.base.errors import Location
 from lakelet.base.user_code import caller_location, function_location
 from lakelet.language.argument_types import Columns, Expression, F, Settings
 from lakelet.language.arguments import columns, expression, invalid, refuse_given, settings, text
-from lakelet.language.decorated import (
+from lakelet.language.model import Flow, Replacement
+from lakelet.language.registry import active_registry
+from lakelet.language.wrappers import (
     BOUND,
     NO_RULES,
     NO_RULES_TODO,
@@ -20,8 +22,6 @@ from lakelet.language.decorated import (
     unwrapped,
     wrapper,
 )
-from lakelet.language.model import Flow, Replacement
-from lakelet.language.registry import active_registry
 
 
 def append_flow(

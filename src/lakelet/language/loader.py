@@ -36,18 +36,18 @@ from lakelet.language.declaration_checks import (
     undeclared,
     with_computed,
 )
+from lakelet.language.failed_parts import FailedPart, FailedParts, failed_declaration, failed_python, failed_sql
 from lakelet.language.import_paths import ImportPath
-from lakelet.language.lost import Lost, LostPart, lost_declaration, lost_python, lost_sql
 from lakelet.language.model import Definitions, Kind
 from lakelet.language.notebook import SQL, LeftOut, SourceCells, SourceRunner, read_source
 from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedSources:
     """Declarations of the files, the notices about them, and the helper modules that they imported.
 
-    `errors`: all errors found so far; analysis adds its own, and all are reported together. `lost`: what did not run of the files:
+    `errors`: all errors found so far; analysis adds its own, and all are reported together. `failed_parts`: what did not run of the files:
     a name that seems to be missing may stand in it. `duplicates`: keys of the datasets that have several definitions; `others`: the
     declarations with the second ones, with the third ones, and so on.
     """
@@ -56,14 +56,14 @@ class Loaded:
     notices: tuple[Notice, ...]
     helpers: tuple[ModuleType, ...]
     errors: tuple[LakeletError, ...] = ()
-    lost: Lost = field(default_factory=Lost)
+    failed_parts: FailedParts = field(default_factory=FailedParts)
     others: tuple[Definitions, ...] = ()
     duplicates: frozenset[str] = frozenset()
 
     @property
     def complete(self) -> bool:
         """Whether every file ran to its end."""
-        return not self.lost
+        return not self.failed_parts
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def loaded(
     parameters: Mapping[str, str] | None = None,
     remarks: Sequence[Notice] = (),
     locate: Locate = str,
-) -> Iterator[Loaded]:
+) -> Iterator[LoadedSources]:
     """Run `files` in order and yield what they declare; the import environment lasts as long as the block.
 
     Args:
@@ -86,7 +86,7 @@ def loaded(
         remarks: notices that come before those of the files.
         locate: where a path of user code lies here, for `dbutils.fs`.
 
-    Raises NO_SOURCES or FOREIGN_DLT; errors in the files are in `Loaded.errors`.
+    Raises NO_SOURCES or FOREIGN_DLT; errors in the files are in `LoadedSources.errors`.
     """
     if not files:
         raise LakeletError("NO_SOURCES", "no pipeline source file was found", todo="Name a file or folder: lakelet run pipelines/")
@@ -108,12 +108,12 @@ def loaded(
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_no_datasets(files, registry.notices))
-            yield Loaded(
+            yield LoadedSources(
                 definitions,
                 tuple(registry.notices),
                 _imported_helpers(before, imports.folders()),
                 distinct(registry.errors),
-                registry.lost,
+                registry.failed_parts,
                 others,
                 registry.duplicates(),
             )
@@ -165,7 +165,7 @@ def _run_source_file(file: Path, sources: SourceRunner, registry: Registry, impo
     except Exception as raised:  # raised by the user's file
         error = _error_of(raised, file, imports)
         registry.errors.append(name_left_out(error, registry.notices))
-        registry.lost.parts.append(_broken_off(file, raised, error))
+        registry.failed_parts.parts.append(_broken_off(file, raised, error))
 
 
 def _leaving_out(registry: Registry, imports: ImportPath) -> LeftOut:
@@ -176,9 +176,9 @@ def _leaving_out(registry: Registry, imports: ImportPath) -> LeftOut:
         known = isinstance(raised, NameError) and raised.name in missing
         if isinstance(raised, NameError):
             missing.add(raised.name)
-        part = lost_declaration(shown, text, statement)
+        part = failed_declaration(shown, text, statement)
         missing.update(part.bound)
-        registry.lost.parts.append(part)
+        registry.failed_parts.parts.append(part)
         if not known:
             registry.errors.append(name_left_out(_error_of(raised, source.file, imports), registry.notices))
 
@@ -189,7 +189,7 @@ _MISSING = "__lakelet_missing__"
 """The names that a module would have if none of its declarations had raised."""
 
 
-def _broken_off(file: Path, raised: Exception, error: LakeletError) -> LostPart:
+def _broken_off(file: Path, raised: Exception, error: LakeletError) -> FailedPart:
     """What did not run of a file. A helper module that fails may have made declarations of any name."""
     shown = display_path(str(file))
     elsewhere = (error.where is not None and error.where.file != shown) or isinstance(original_error(raised), ImportError)
@@ -197,9 +197,9 @@ def _broken_off(file: Path, raised: Exception, error: LakeletError) -> LostPart:
         source = read_source(file)
         text = "\n".join(cell.text for cell in source.own())
         if source.language == SQL:
-            return lost_sql(shown, text)
-        return lost_python(shown, text, computed=elsewhere and not isinstance(original_error(raised), ModuleNotFoundError))
-    return LostPart(shown, "", None)
+            return failed_sql(shown, text)
+        return failed_python(shown, text, computed=elsewhere and not isinstance(original_error(raised), ModuleNotFoundError))
+    return FailedPart(shown, "", None)
 
 
 def _error_of(raised: Exception, file: Path, imports: ImportPath) -> LakeletError:

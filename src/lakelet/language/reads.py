@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError
 from lakelet.base.user_code import caller_location
 from lakelet.language.arguments import invalid
-from lakelet.language.decorated import BOUND
 from lakelet.language.registry import active_reader
+from lakelet.language.wrappers import BOUND
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

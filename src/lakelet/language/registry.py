@@ -17,7 +17,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace, TableName
 from lakelet.base.redaction import remember_secrets
 from lakelet.base.user_code import caller_location
-from lakelet.language.lost import ANYTHING, Lost
+from lakelet.language.failed_parts import ANYTHING, FailedParts
 from lakelet.language.model import Dataset, Definitions, Expectation, Flow, Hook
 from lakelet.language.sql_text.tokens import adjacent
 from lakelet.language.targets import idle_sinks, target_problems
@@ -53,7 +53,7 @@ class Reader(Protocol):
 class Registry:
     """Collects datasets and flows; remembers every contradiction instead of stopping at the first.
 
-    `lost`: the parts of the sources that did not run. A name may have several definitions, which is an error; all are kept,
+    `failed_parts`: the parts of the sources that did not run. A name may have several definitions, which is an error; all are kept,
     so that what is wrong in each is found too.
     """
 
@@ -61,7 +61,7 @@ class Registry:
         self.namespace = namespace
         self.notices: list[Notice] = []
         self.errors: list[LakeletError] = []
-        self.lost = Lost()
+        self.failed_parts = FailedParts()
         self._datasets: dict[str, list[Dataset]] = {}
         self._flows: dict[str, list[tuple[int, Flow]]] = {}  # with the number of the dataset's definition that it came with
         self._hooks: list[Hook] = []
@@ -153,10 +153,10 @@ class Registry:
 
         What seems to be missing and may be in a part that did not run is not reported; without `complete` nothing that seems to be missing.
         """
-        result, lost = self._definitions_numbered(0), self.lost if complete else ANYTHING
-        self.errors += target_problems(result, lost)
+        result, failed_parts = self._definitions_numbered(0), self.failed_parts if complete else ANYTHING
+        self.errors += target_problems(result, failed_parts)
         for sink in idle_sinks(result):
-            if not lost.mentions(sink.name.name):
+            if not failed_parts.mentions(sink.name.name):
                 self.note(f"no flow writes to the sink {sink.name}", sink.where)
         return result
 

@@ -15,9 +15,9 @@ from lakelet.base.text import option_text
 from lakelet.base.user_code import caller_location, function_location
 from lakelet.language.argument_types import F, Settings
 from lakelet.language.arguments import invalid
-from lakelet.language.decorated import NO_RULES, NO_RULES_TODO, PENDING, RULELESS, check_signature, function_name
 from lakelet.language.model import Dataset, Kind, Sink
 from lakelet.language.registry import active_registry
+from lakelet.language.wrappers import NO_RULES, NO_RULES_TODO, PENDING, RULELESS, check_signature, function_name
 
 HANDLER = "foreach_batch"
 """The format of a sink whose rows go to a function of the user's."""

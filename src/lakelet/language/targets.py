@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.language.lost import Lost
+from lakelet.language.failed_parts import FailedParts
 from lakelet.language.model import Dataset, Definitions, Flow, Kind
 
 
-def target_problems(found: Definitions, lost: Lost) -> Iterator[LakeletError]:
+def target_problems(found: Definitions, failed_parts: FailedParts) -> Iterator[LakeletError]:
     """The contradictions between flows and targets, without those that a part of the sources which did not run may resolve."""
     datasets = {dataset.name.key: dataset for dataset in found.datasets}
     names = [str(dataset.name) for dataset in found.datasets if dataset.kind not in (Kind.VIEW, Kind.MATERIALIZED_VIEW)]
     for flow in found.flows:
         target = datasets.get(flow.target.key)
         problem = _wrong_target(flow, target) if target is not None else _no_target(flow, names)
-        if problem is not None and (target is not None or not lost.may_declare(flow.target.name)):
+        if problem is not None and (target is not None or not failed_parts.may_declare(flow.target.name)):
             yield problem
     flows, sinks = found.flows_by_target(), {dataset.name.key for dataset in found.sinks}
     for key, group in flows.items():
@@ -24,7 +24,7 @@ def target_problems(found: Definitions, lost: Lost) -> Iterator[LakeletError]:
         if disagreement is not None:
             yield disagreement
     for dataset in found.datasets:
-        if dataset.kind is Kind.STREAMING_TABLE and not flows[dataset.name.key] and not lost.mentions(dataset.name.name):
+        if dataset.kind is Kind.STREAMING_TABLE and not flows[dataset.name.key] and not failed_parts.mentions(dataset.name.name):
             yield LakeletError(
                 "DATASET_WITHOUT_FLOW",
                 "the streaming table has no query and no flow writes to it",

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace, several_names
 from lakelet.language.model import Definitions, Kind, Replacement
-from lakelet.language.sql_text.spark_sql import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.plan.graph import LAYERS, Graph, layers
 
 
@@ -113,7 +113,7 @@ def with_conditions(found: Definitions, conditions: Sequence[tuple[str, str]], n
                 nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces_part]),
                 todo="List all flows: lakelet plan",
             )
-        flows[flow.name.lower()] = replace(flow, replaces=Replacement(where=in_words_of_spark(condition)))
+        flows[flow.name.lower()] = replace(flow, replaces=Replacement(where=in_spark_sql(condition)))
     return replace(found, flows=tuple(flows.values()))
 
 

@@ -14,7 +14,7 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, Location, neares
 from lakelet.config.rule_files import Check, Rule, read_all
 from lakelet.jvm.frames import optimized
 from lakelet.language.model import Dataset
-from lakelet.language.sql_text.spark_sql import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.pipeline import Pipeline
 from lakelet.quality.applied_rules import origin
 
@@ -226,7 +226,7 @@ def _counts(rows: DataFrame, rules: Sequence[KnownRule]) -> Mapping[str, int]:
     """How many rows each rule holds for, by name; under "" how many there are."""
     from pyspark.sql import functions as F
 
-    held = [F.count_if(F.expr(f"coalesce(({in_words_of_spark(rule.constraint)}), false)")).alias(f"r{i}") for i, rule in enumerate(rules)]
+    held = [F.count_if(F.expr(f"coalesce(({in_spark_sql(rule.constraint)}), false)")).alias(f"r{i}") for i, rule in enumerate(rules)]
     found = rows.agg(F.count(F.lit(1)).alias("n"), *held).collect()[0]
     return {"": found["n"], **{rule.name: found[f"r{i}"] for i, rule in enumerate(rules)}}
 
@@ -237,7 +237,7 @@ def _optimised(rows: DataFrame, condition: str) -> bool | None:
     from pyspark.sql import functions as F
 
     try:
-        plan = optimized(rows.where(F.expr(in_words_of_spark(condition))))
+        plan = optimized(rows.where(F.expr(in_spark_sql(condition))))
     except PySparkException:
         return None
     return bool(plan.nodeName() == "LocalRelation")

@@ -14,7 +14,7 @@ from lakelet.config.rule_files import read_all
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import Note, TableInfo, TableRows, list_tables, run_sql
 from lakelet.inspection.table_lookup import find_dataset
-from lakelet.language.sql_text.spark_sql import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.storage.eventlog.reading import read_events
 from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.root import Storage
@@ -54,7 +54,7 @@ def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: in
     """
     info = stored_table(storage, table)
     name, constraint, where = _meant(storage, folder, rule, info)
-    broken = f"NOT coalesce((\n{in_words_of_spark(constraint)}\n), false)"
+    broken = f"NOT coalesce((\n{in_spark_sql(constraint)}\n), false)"
     source = all_quoted(split_name(info.name))
     try:
         (counts,) = run_sql(storage, f"SELECT count(*) AS n, count_if({broken}) AS failed FROM {source}", note=note).rows

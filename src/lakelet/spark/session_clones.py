@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Catalog
 
 from lakelet.jvm.sessions import JavaSession, active, all_settings, cloned, java_session, session_on, settings_text
-from lakelet.jvm.switched import SwitchedSession
+from lakelet.jvm.switched import SessionPerThread
 from lakelet.spark.settings import SessionSettings, apply
 
 _SET_BY_DELTA = frozenset({"spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.write.enabled"})
 """Settings that Delta makes in a session the first time that it reads or writes a table there: code did not make them."""
 
 
-class UpdateSession(SwitchedSession):
+class UpdateSession(SessionPerThread):
     """A SparkSession whose JVM side is the clone of the flow that runs in the current thread, else the update's own clone."""
 
     def __init__(self, base: SparkSession) -> None:

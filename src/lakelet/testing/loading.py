@@ -26,7 +26,7 @@ from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import SourceRunner
 from lakelet.language.registry import Registry, reading, recording
-from lakelet.language.sql_text.table_names import RelationRef, Replacing, has_subqueries, replacing
+from lakelet.language.sql_text.table_names import ReferenceReplacements, RelationRef, has_subqueries, replace_references
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,7 +175,7 @@ class InputFrames:
             return name
 
         try:
-            return prefixes.run(lambda alias: replacing(spark, text, Replacing(view, alias=alias, batches=True)), run)
+            return prefixes.run(lambda alias: replace_references(spark, text, ReferenceReplacements(view, alias=alias, batches=True)), run)
         finally:
             for name in views:
                 spark.catalog.dropTempView(name)
@@ -191,10 +191,10 @@ def answering(inputs: InputFrames, conf: Mapping[str, str]) -> Iterator[None]:
     The methods are replaced on the classes, so that the injected session is a real one and helper modules see the same. Raises
     PROCESS_BUSY while another thread works on a pipeline.
     """
-    from lakelet.spark.patches.given_inputs import GIVEN_INPUTS, Given
-    from lakelet.spark.patches.update import only_pipeline
+    from lakelet.spark.patches.inputs_of_tests import GIVEN_INPUTS, InputsOfTest
+    from lakelet.spark.patches.update_context import only_pipeline
 
-    with only_pipeline(nested=True), patched_with(GIVEN_INPUTS, Given(inputs, conf)):
+    with only_pipeline(nested=True), patched_with(GIVEN_INPUTS, InputsOfTest(inputs, conf)):
         yield
 
 

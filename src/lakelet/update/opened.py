@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lakelet.analysis.results import Analysis
 from lakelet.config.update_config import PipelineConfig
 from lakelet.flows.environment import Environment
-from lakelet.language.loader import Loaded
+from lakelet.language.loader import LoadedSources
 from lakelet.plan.selection import Selection
 from lakelet.quality.definitions import TableCheck
 from lakelet.storage.eventlog.events import Reporter
@@ -22,7 +22,7 @@ class LoadedPipeline:
     """A loaded pipeline with the surroundings its flows need; nothing of it is analysed yet."""
 
     config: PipelineConfig
-    loaded: Loaded
+    loaded: LoadedSources
     environment: Environment
     owner: Owner
     checks: Mapping[str, tuple[TableCheck, ...]] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class OpenedPipeline:
     """A loaded and analysed pipeline with the surroundings its flows need."""
 
     config: PipelineConfig
-    loaded: Loaded
+    loaded: LoadedSources
     analysis: Analysis
     selection: Selection
     environment: Environment

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from lakelet.autoloader import register
 from lakelet.base.errors import LakeletError
-from lakelet.spark.patches.table import SETS
+from lakelet.spark.patches.all_patches import SETS
 
 GOOD = """
 import dlt

@@ -10,7 +10,7 @@ import pyspark
 import pytest
 from pyspark.errors import utils
 
-from lakelet.spark.patches import session as session_patches
+from lakelet.spark.patches import session_patches as session_patches
 from tests.spark.conftest import Project
 
 QUERY = """

@@ -22,7 +22,7 @@ from lakelet.autoloader.state.ledger import Limits
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import RemotePath, any_path
 from lakelet.files.remote import RemoteStore, S3Settings, open_store
-from lakelet.spark.names.file_states import checkpoint_states
+from lakelet.spark.names.cloud_files_state import checkpoint_states
 from tests.s3 import S3Server
 
 

@@ -16,7 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.base.redaction import redacted
 from lakelet.language.dbutils import InjectedNames
-from lakelet.language.loader import Loaded, loaded
+from lakelet.language.loader import LoadedSources, loaded
 
 TABLE = "\nimport dlt\n@dlt.table\ndef t():\n    return None\n"
 
@@ -24,7 +24,7 @@ TABLE = "\nimport dlt\n@dlt.table\ndef t():\n    return None\n"
 class Run:
     """What one load left behind."""
 
-    def __init__(self, found: Loaded, names: dict[str, Any]) -> None:
+    def __init__(self, found: LoadedSources, names: dict[str, Any]) -> None:
         self.found, self.names = found, names
 
     @property

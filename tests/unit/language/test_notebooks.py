@@ -14,7 +14,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.config import source_files
-from lakelet.language.loader import Loaded, loaded
+from lakelet.language.loader import LoadedSources, loaded
 from lakelet.language.notebook import NotebookCell, read_source
 from lakelet.language.registry import reading
 from lakelet.testing.loading import load_file
@@ -46,7 +46,7 @@ class Folder:
         }
         return self.write(name, json.dumps(content), source=source)
 
-    def load(self, **parameters: str) -> Loaded:
+    def load(self, **parameters: str) -> LoadedSources:
         with loaded(self.files, import_roots=[self.path], namespace=Namespace(), injected={"spark": None}, parameters=parameters) as found:
             self.found = found
         return found

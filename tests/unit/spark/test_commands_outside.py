@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.language.sql_text import commands
-from lakelet.language.sql_text.commands import Shown
+from lakelet.language.sql_text.commands import ListingStatement
 from lakelet.spark.names import paths
 from lakelet.spark.patches.created_tables import with_target
 
@@ -39,17 +39,17 @@ def test_the_table_of_a_command_gets_the_name_that_spark_has(text: str, expected
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("SHOW TABLES", Shown("TABLES")),
-        ("show tables in `a-b`.c", Shown("TABLES", "`a-b`.c")),
-        ("/* all */ SHOW TABLES FROM c LIKE 'x*|y';", Shown("TABLES", "c", "x*|y")),
-        ("SHOW TABLES 'x*'", Shown("TABLES", "", "x*")),
-        ("SHOW DATABASES IN main", Shown("SCHEMAS", "main")),
-        ("SHOW CATALOGS LIKE 'm*'", Shown("CATALOGS", "", "m*")),
+        ("SHOW TABLES", ListingStatement("TABLES")),
+        ("show tables in `a-b`.c", ListingStatement("TABLES", "`a-b`.c")),
+        ("/* all */ SHOW TABLES FROM c LIKE 'x*|y';", ListingStatement("TABLES", "c", "x*|y")),
+        ("SHOW TABLES 'x*'", ListingStatement("TABLES", "", "x*")),
+        ("SHOW DATABASES IN main", ListingStatement("SCHEMAS", "main")),
+        ("SHOW CATALOGS LIKE 'm*'", ListingStatement("CATALOGS", "", "m*")),
         ("SHOW TABLES IN", None),
         ("SHOW TABLES IN a LIKE x", None),
         ("SHOW TABLE EXTENDED LIKE 'x'", None),
         ("SELECT 'SHOW TABLES'", None),
     ],
 )
-def test_what_a_statement_lists(text: str, expected: Shown | None):
+def test_what_a_statement_lists(text: str, expected: ListingStatement | None):
     assert commands.shown(text) == expected

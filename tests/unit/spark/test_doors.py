@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lakelet.base.patching import patched_with
+from lakelet.spark.patches.all_patches import DOORS, SETS
 from lakelet.spark.patches.doors import Call, Door, Rest, around, before
-from lakelet.spark.patches.table import DOORS, SETS
 
 # ------------------------------------------------------------------------------------------------------------ the table
 

@@ -14,8 +14,8 @@ from lakelet.base.phases import Phase, reported_to
 from lakelet.cli.spark_start import StepLines
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
-from lakelet.spark.launch import first_start as preparation
-from lakelet.spark.launch.first_start import Step, prepare
+from lakelet.spark.launch import first_preparation as preparation
+from lakelet.spark.launch.first_preparation import StartStep, prepare
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
-def reported() -> list[Step]:
-    steps: list[Step] = []
+def reported() -> list[StartStep]:
+    steps: list[StartStep] = []
     prepare(steps.append)
     return steps
 
@@ -55,11 +55,11 @@ def test_the_first_start_fetches_and_prepares_and_the_second_one_reports_nothing
     jars, archive = "Fetching Delta's jars", "Preparing Spark for quick starts, once (up to a minute)"
     total = env.JAR_BYTES
     assert reported() == [
-        Step(jars, 0, total),
-        Step(jars, 4_000_000, total),
-        Step(jars, total, total, ended=True),
-        Step(archive),
-        Step(archive, ended=True),
+        StartStep(jars, 0, total),
+        StartStep(jars, 4_000_000, total),
+        StartStep(jars, total, total, ended=True),
+        StartStep(archive),
+        StartStep(archive, ended=True),
     ]
     assert reported() == []
 
@@ -98,10 +98,10 @@ def test_steps_are_lines_in_a_pipe_and_on_a_terminal_phases_with_a_line_at_the_e
             return True
 
     steps = [
-        Step("Fetching jars", 0, 9_600_000),
-        Step("Fetching jars", 4_000_000, 9_600_000),
-        Step("Fetching jars", 9_600_000, 9_600_000, True),
-        Step("Preparing"),
+        StartStep("Fetching jars", 0, 9_600_000),
+        StartStep("Fetching jars", 4_000_000, 9_600_000),
+        StartStep("Fetching jars", 9_600_000, 9_600_000, True),
+        StartStep("Preparing"),
     ]
     pipe, terminal = io.StringIO(), Terminal()
     phases: list[Phase] = []

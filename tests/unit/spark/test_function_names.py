@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import functions
 
 from lakelet.base.patching import patched_with
+from lakelet.spark.patches.all_patches import SETS
 from lakelet.spark.patches.function_exports import OLDER_NAMES
-from lakelet.spark.patches.table import SETS
 
 ALL = "from pyspark.sql.functions import *"
 

@@ -15,8 +15,8 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import NamedTable
 from lakelet.language.model import Dataset, Kind
 from lakelet.spark.names.catalog import Catalog
-from lakelet.spark.names.lookup import Meaning, Place, meaning
-from lakelet.spark.names.outside import Outside, OutsideTables, StoredTables, using
+from lakelet.spark.names.lookup import NameTarget, ResolvedName, resolve_name
+from lakelet.spark.names.outside import Outside, OutsideTables, StorageTables, using
 from lakelet.storage.root import Storage
 
 OWN = Namespace("main", "shop")
@@ -55,12 +55,12 @@ def table(tmp_path: Path) -> str:
 
 @pytest.fixture
 def asked(table: str, tmp_path: Path) -> Any:
-    def ask(names: Names, text: str, *, inside: bool = True, streaming: bool = False) -> Meaning:
+    def ask(names: Names, text: str, *, inside: bool = True, streaming: bool = False) -> ResolvedName:
         tables = OutsideTables({name(one).key: NamedTable(name(one), one, table) for one in names.outside})
-        stored = StoredTables(OWN, {name(one).key: table for one in names.stored}, storage=cast("Storage", tmp_path))
+        stored = StorageTables(OWN, {name(one).key: table for one in names.stored}, storage=cast("Storage", tmp_path))
         catalog = names.catalog(table) if inside else None
         with using(Outside(tables=tables, stored=stored)):
-            return meaning(text.split("."), catalog, streaming=streaming, hidden=lambda view: view in names.views)
+            return resolve_name(text.split("."), catalog, streaming=streaming, hidden=lambda view: view in names.views)
 
     return ask
 
@@ -74,7 +74,7 @@ def test_the_places_of_a_function_are_asked_in_their_order(asked: Any) -> None:
     for left in ("own", "quarantines", "outside", "stored", ""):
         places.append(asked(names, "everywhere").place)
         setattr(names, left or "views", ())
-    assert places == [Place.DATASET, Place.QUARANTINE, Place.OUTSIDE, Place.STORED, Place.SPARK]
+    assert places == [NameTarget.DATASET, NameTarget.QUARANTINE, NameTarget.OUTSIDE, NameTarget.STORED, NameTarget.SPARK]
 
 
 def test_a_relation_of_information_schema_comes_after_tables_that_have_its_name(asked: Any) -> None:
@@ -84,31 +84,35 @@ def test_a_relation_of_information_schema_comes_after_tables_that_have_its_name(
         for left in ("outside", "stored", "views"):
             found.append(asked(names, "information_schema.tables", inside=inside).place)
             setattr(names, left, ())
-    assert found == [Place.OUTSIDE, Place.STORED, Place.INFORMATION] * 2
+    assert found == [NameTarget.OUTSIDE, NameTarget.STORED, NameTarget.INFORMATION] * 2
 
 
 def test_outside_of_functions_a_view_of_the_session_hides_a_stored_table_of_its_bare_name(asked: Any) -> None:
     names = Names(stored=("orders",), views=("orders",))
     asked_for = ("orders", "shop.orders", "main.shop.orders")
-    assert [asked(names, text, inside=False).place for text in asked_for] == [Place.SPARK, Place.STORED, Place.STORED]
-    assert asked(names, "orders").place is Place.STORED
-    assert asked(names, "shop.orders", inside=False, streaming=True).place is Place.SPARK
+    assert [asked(names, text, inside=False).place for text in asked_for] == [NameTarget.SPARK, NameTarget.STORED, NameTarget.STORED]
+    assert asked(names, "orders").place is NameTarget.STORED
+    assert asked(names, "shop.orders", inside=False, streaming=True).place is NameTarget.SPARK
 
 
 def test_a_sink_that_has_the_name_of_a_stored_table_means_the_table(asked: Any) -> None:
     sink = dataset("orders", Kind.SINK, sink=object())
-    assert asked(Names((sink,)), "orders").place is Place.DATASET
-    assert asked(Names((sink,), stored=("orders",)), "orders").place is Place.STORED
+    assert asked(Names((sink,)), "orders").place is NameTarget.DATASET
+    assert asked(Names((sink,), stored=("orders",)), "orders").place is NameTarget.STORED
 
 
 def test_live_means_a_dataset_of_the_pipeline_or_nothing_in_a_function(asked: Any) -> None:
     names = Names((dataset("clean"),), outside=("orders",), stored=("orders",))
-    assert asked(names, "LIVE.clean") == Meaning(Place.DATASET, name("clean"), names.own[0])
-    assert asked(names, "live.orders").place is Place.NO_DATASET
-    assert asked(names, "live.orders", inside=False).place is Place.OUTSIDE
+    assert asked(names, "LIVE.clean") == ResolvedName(NameTarget.DATASET, name("clean"), names.own[0])
+    assert asked(names, "live.orders").place is NameTarget.NO_DATASET
+    assert asked(names, "live.orders", inside=False).place is NameTarget.OUTSIDE
 
 
 def test_a_temporary_view_has_no_schema_and_a_name_of_four_parts_is_none(asked: Any) -> None:
     names = Names((dataset("recent", Kind.VIEW),))
-    assert [asked(names, text).place for text in ("recent", "shop.recent", "a.b.c.d")] == [Place.DATASET, Place.SPARK, Place.SPARK]
+    assert [asked(names, text).place for text in ("recent", "shop.recent", "a.b.c.d")] == [
+        NameTarget.DATASET,
+        NameTarget.SPARK,
+        NameTarget.SPARK,
+    ]
     assert asked(names, "a.b.c.d").name is None

@@ -19,9 +19,9 @@ from lakelet.autoloader.standalone import STAND_ALONE, opened
 from lakelet.base import patching
 from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, patched_with, put_on, without_context
+from lakelet.spark.patches.all_patches import SETS
 from lakelet.spark.patches.function_exports import COLUMNS_WITHOUT_JAVA
-from lakelet.spark.patches.table import SETS
-from lakelet.spark.patches.update import only_pipeline
+from lakelet.spark.patches.update_context import only_pipeline
 
 SOURCES = Path(lakelet.__file__).parent
 ADDED = re.compile(r"versionadded:: *([\d.]+)")

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import utils
 
 from lakelet.base.patching import patched_with
-from lakelet.spark.patches.session import REPORTED_LINES
+from lakelet.spark.patches.session_patches import REPORTED_LINES
 
 
 @pytest.mark.parametrize("depth", [1, 3])

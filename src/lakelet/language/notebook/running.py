@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.user_code import cell_filename
 from lakelet.language import api
-from lakelet.language.lost import root_name
+from lakelet.language.failed_parts import root_name
 from lakelet.language.notebook.cells import (
     NOTEBOOK_SUFFIXES,
     PYTHON,

@@ -16,35 +16,37 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
 from lakelet.base.user_code import display_path
 from lakelet.language.change_flows import ChangeArguments, declare_changes
+from lakelet.language.failed_parts import failed_sql
 from lakelet.language.flows import replacement
-from lakelet.language.lost import lost_sql
 from lakelet.language.model import Dataset, Expectation, Flow, Kind, Replacement
 from lakelet.language.registry import Registry, active_registry
 from lakelet.language.sql.changes import order_remark
 from lakelet.language.sql.columns import ddl
 from lakelet.language.sql.grammar import is_setting, statement
-from lakelet.language.sql.lengths import without_lengths
-from lakelet.language.sql.query import SqlQuery, Wanted
-from lakelet.language.sql.rules import columns_of, on_columns
-from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
+from lakelet.language.sql.query_functions import RequiredKind, SqlQuery
+from lakelet.language.sql.rule_columns import columns_of, on_columns
+from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, SetStatement, Use
+from lakelet.language.sql.varchar_lengths import without_lengths
 from lakelet.language.sql_text.spark_sql import json_paths, parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken, adjacent
 
-_STREAM = Wanted(
+_STREAM = RequiredKind(
     True, "a streaming table needs a stream; this query reads everything as a batch", "Write STREAM before what it reads: FROM STREAM name."
 )
-_BATCH = Wanted(
+_BATCH = RequiredKind(
     False, "a materialized view needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE STREAMING TABLE."
 )
-_VIEW = Wanted(False, "CREATE VIEW needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE TEMPORARY VIEW.")
-_EVENTS = Wanted(True, "a change flow needs a stream of events; its source is a batch", "Write FROM STREAM(source), or ONCE for a batch.")
+_VIEW = RequiredKind(False, "CREATE VIEW needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE TEMPORARY VIEW.")
+_EVENTS = RequiredKind(
+    True, "a change flow needs a stream of events; its source is a batch", "Write FROM STREAM(source), or ONCE for a batch."
+)
 _APPEND = replace(_STREAM, what="an append flow needs a stream; its query reads a batch")
-_REPLACE_WHERE = Wanted(
+_REPLACE_WHERE = RequiredKind(
     False, "a REPLACE WHERE flow reads a batch; its query is a stream", "Leave STREAM out: the condition says which rows are computed."
 )
 _REPLACE_USING = replace(_STREAM, what="a REPLACE USING flow needs a stream; its query reads a batch")
-_APPEND_ONCE = Wanted(False, "a flow that runs ONCE reads a batch; its query is a stream", "Leave STREAM out, or leave ONCE out.")
+_APPEND_ONCE = RequiredKind(False, "a flow that runs ONCE reads a batch; its query is a stream", "Leave STREAM out, or leave ONCE out.")
 
 
 def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, str], session: Any) -> bool:
@@ -69,7 +71,7 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
                 done = end
         except LakeletError as error:  # a quote that is not closed: the rest cannot be split
             registry.errors.append(error)
-            registry.lost.parts.append(lost_sql(text.file, cell.text[done:]))
+            registry.failed_parts.parts.append(failed_sql(text.file, cell.text[done:]))
             whole = False
     return whole
 
@@ -93,7 +95,7 @@ class _SqlSource:
         except RecursionError:
             what = "the statement is nested too deeply"
             self.registry.errors.append(LakeletError("SQL_SYNTAX", what, where=cell.location(begin), todo="Split it into views."))
-        self.registry.lost.parts.append(lost_sql(cell.file, cell.cell.text[begin:end]))
+        self.registry.failed_parts.parts.append(failed_sql(cell.file, cell.cell.text[begin:end]))
         return False
 
     def _declare_statement(self, cell: CellText, begin: int, end: int) -> None:
@@ -103,7 +105,7 @@ class _SqlSource:
             text = text.edited(new, anchors)
         remarks: list[Remark] = []
         found = statement(text, remarks)
-        if isinstance(found, Setting):
+        if isinstance(found, SetStatement):
             self._apply_setting(found)
         elif isinstance(found, Use):
             self._apply_use(found)
@@ -142,7 +144,7 @@ class _SqlSource:
         except OpenToken:
             return text.text, ()  # reading the statement says what is wrong with it
 
-    def _apply_setting(self, found: Setting) -> None:
+    def _apply_setting(self, found: SetStatement) -> None:
         self.settings[found.key] = found.value
         if found.key.lower().startswith("spark.databricks."):
             self.registry.note(f"SET {found.key} has no effect here: it belongs to Databricks", found.where)
@@ -271,7 +273,7 @@ class _SqlSource:
         remark = order_remark(found)
         if remark is not None:
             self.registry.note(remark.text, remark.where)
-        with in_sql_words(where, found.places):
+        with with_sql_clauses(where, found.places):
             declare_changes(
                 _change_arguments(found),
                 str(target) if _is_plain(target) else all_quoted((target.catalog, target.schema, target.name)),
@@ -311,7 +313,7 @@ def _expectations_of(found: CreateDataset) -> tuple[Expectation, ...]:
     return tuple(rules)
 
 
-def _wanted_of_flow(found: CreateDataset | CreateFlow, otherwise: Wanted | None) -> Wanted | None:
+def _wanted_of_flow(found: CreateDataset | CreateFlow, otherwise: RequiredKind | None) -> RequiredKind | None:
     """Whether the query of a flow must be a stream; `otherwise`: of one that appends what it reads."""
     if found.replaces is not None:
         return _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
@@ -333,7 +335,7 @@ def _replacement_of(found: CreateDataset | CreateFlow) -> Replacement | None:
     else:
         assert said.sequence_by is not None
         condition, sequence = None, placed(said.sequence_by)
-    with in_sql_words(said.at, {}):
+    with with_sql_clauses(said.at, {}):
         return replacement(condition, None if said.where is not None else said.keys, sequence, said.at)
 
 
@@ -372,7 +374,7 @@ _ARGUMENT = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?!\w)" for name in
 
 
 @contextmanager
-def in_sql_words(where: Location, places: Mapping[str, Location]) -> Iterator[None]:
+def with_sql_clauses(where: Location, places: Mapping[str, Location]) -> Iterator[None]:
     """Say the errors that leave the block in SQL's words. They are about the statement at `where`, or one of its clauses."""
     try:
         yield

@@ -10,7 +10,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.language.sql.changes import refuse_snapshots
 from lakelet.language.sql.create import create, into
 from lakelet.language.sql.cursor import Cursor
-from lakelet.language.sql.values import CreateFlow, Remark, Setting, Statement, Use
+from lakelet.language.sql.values import CreateFlow, Remark, SetStatement, Statement, Use
 from lakelet.language.sql_text.statements import StatementText
 from lakelet.language.sql_text.tokens import all_tokens, plain_tokens
 
@@ -63,7 +63,7 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
     """
     setting = _set_text(text)
     if setting is not None and setting.value is not None:
-        return Setting(setting.key, setting.value, text.location(setting.start))
+        return SetStatement(setting.key, setting.value, text.location(setting.start))
     if setting is not None:
         remarks.append(Remark("SET without a value has no effect here: it only shows one", text.location(setting.start)))
         return None

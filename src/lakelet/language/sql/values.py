@@ -179,7 +179,7 @@ class CreateFlow:
 
 
 @dataclass(frozen=True)
-class Setting:
+class SetStatement:
     """SET key = value."""
 
     key: str
@@ -196,4 +196,4 @@ class Use:
     where: Location
 
 
-Statement = CreateDataset | CreateFlow | Setting | Use
+Statement = CreateDataset | CreateFlow | SetStatement | Use

@@ -24,7 +24,7 @@ _FIRST = ("CREATE", "REPLACE", "INSERT", "MERGE", "UPDATE", "DELETE", "TRUNCATE"
 
 
 @dataclass(frozen=True)
-class Shown:
+class ListingStatement:
     """`SHOW TABLES IN scope LIKE 'pattern'`. `what`: TABLES, SCHEMAS or CATALOGS; the others are empty where they are not given."""
 
     what: str
@@ -72,7 +72,7 @@ def use(text: str) -> tuple[str, str] | None:
     return (named.verb.removeprefix("USE").strip(), named.name) if named is not None and named.stop == found[-1].stop else None
 
 
-def shown(text: str) -> Shown | None:
+def shown(text: str) -> ListingStatement | None:
     """What a text lists; None for any other text."""
     if not begins_with(text, ("SHOW",)):
         return None
@@ -86,7 +86,7 @@ def shown(text: str) -> Shown | None:
     rest = [token for token in found[end:] if token.upper != "LIKE"]
     if len(rest) > 1 or any(token.kind != "string" for token in rest) or (match[2] and not scope):
         return None
-    return Shown(match[1].replace("DATABASES", "SCHEMAS"), scope, rest[0].value if rest else "")
+    return ListingStatement(match[1].replace("DATABASES", "SCHEMAS"), scope, rest[0].value if rest else "")
 
 
 def makes_view(text: str) -> bool:

@@ -35,7 +35,7 @@ def written_text(condition: Any) -> str | None:
     return None if found is None else str(found)
 
 
-def in_words_of_spark(text: str) -> str:
+def in_spark_sql(text: str) -> str:
     """Return SQL text with each path into JSON (`raw:a.b`) as the call that Spark has for it; other text comes back unchanged."""
     return json_paths(text) if _MAY_BE_PATH.search(text) else text
 

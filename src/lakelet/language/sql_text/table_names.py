@@ -166,7 +166,7 @@ def _found_references(
 
 
 @dataclass(frozen=True)
-class Replacing:
+class ReferenceReplacements:
     """What replaces the references of a text.
 
     Attributes:
@@ -184,7 +184,7 @@ class Replacing:
     batches: bool = False
 
 
-def replacing(spark: SparkSession, sql: str, new: Replacing, args: Mapping[str, Any] | None = None) -> Edits:
+def replace_references(spark: SparkSession, sql: str, new: ReferenceReplacements, args: Mapping[str, Any] | None = None) -> Edits:
     """Return the text with what replaces its references: calls are asked for first, then tables, each in the order of the text.
 
     A name without an alias gets one, as a rule its last part, so that `SELECT t.a FROM db.t` still works. A temporary view, whose name is
@@ -209,7 +209,7 @@ def replacing(spark: SparkSession, sql: str, new: Replacing, args: Mapping[str, 
 
 def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None], args: Mapping[str, Any] | None = None) -> str:
     """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is."""
-    return replacing(spark, sql, Replacing(replacement), args).applied()
+    return replace_references(spark, sql, ReferenceReplacements(replacement), args).applied()
 
 
 def is_query(spark: SparkSession, sql: str) -> bool:

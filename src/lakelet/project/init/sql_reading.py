@@ -16,7 +16,7 @@ from lakelet.base.names import dotted
 from lakelet.language.model import Kind
 from lakelet.language.notebook import SourceCells
 from lakelet.language.sql.grammar import is_setting, statement
-from lakelet.language.sql.values import CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
+from lakelet.language.sql.values import CreateDataset, CreateFlow, Fragment, Name, Remark, SetStatement, Use
 from lakelet.language.sql_text.spark_sql import parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken, Token, closing, name_end, tokens
@@ -312,7 +312,7 @@ class _Statements:
 
     def _take(self, found: object, text: StatementText) -> None:
         reading = self.reading
-        if isinstance(found, Setting):
+        if isinstance(found, SetStatement):
             self.settings[found.key] = found.value
             reading.given.add(found.key)
         elif isinstance(found, Use):

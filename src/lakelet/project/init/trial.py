@@ -245,7 +245,7 @@ def _loaded_files(asked: Mapping[str, Any]) -> dict[str, Any]:
         "reads": notes.as_rows(),
         "refusals": [{"code": e.code, "what": e.what, "file": at.file, "line": at.line, "cell": at.cell} for e, at in refusals],
         "complete": found.complete and all(finished),
-        "unfinished": sorted({part.file for part in found.lost.parts}),
+        "unfinished": sorted({part.file for part in found.failed_parts.parts}),
     }
 
 

@@ -25,7 +25,7 @@ from lakelet.jvm.expressions import (
 from lakelet.jvm.frames import analyzed, loaded, replanned
 from lakelet.jvm.scala import items
 from lakelet.jvm.sessions import plain_reader
-from lakelet.spark.names.second_calls import FILE_METADATA
+from lakelet.spark.names.repeated_calls import FILE_METADATA
 
 
 def with_metadata_if_asked(frame: DataFrame) -> DataFrame:

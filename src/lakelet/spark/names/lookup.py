@@ -1,6 +1,6 @@
 """What a name in user code means, and how what it means is opened outside of datasets' functions.
 
-There is one order (`Place`) for `spark.table` and its kin and for SQL text, in functions of datasets and outside of them. Outside of
+There is one order (`NameTarget`) for `spark.table` and its kin and for SQL text, in functions of datasets and outside of them. Outside of
 functions the pipeline's datasets are tables of the storage: what the last update left. Tables from outside are those that `--table
 NAME=PATH` names, and those that code creates while it is loaded; `information_schema` describes the tables of the storage and both of
 these.
@@ -128,7 +128,7 @@ def _described_outside(spark: SparkSession) -> Iterator[RelationDescription]:
 # ----------------------------------------------------------------------------------------------------------- the order
 
 
-class Place(Enum):
+class NameTarget(Enum):
     """Where a name leads to, the first place first."""
 
     DATASET = "a dataset of the pipeline whose function reads it"
@@ -141,7 +141,7 @@ class Place(Enum):
 
 
 @dataclass(frozen=True)
-class Meaning:
+class ResolvedName:
     """What a name means.
 
     Attributes:
@@ -150,14 +150,14 @@ class Meaning:
         dataset: the dataset, where the place is one.
     """
 
-    place: Place
+    place: NameTarget
     name: TableName | None
     dataset: Dataset | None = None
 
 
-def meaning(
+def resolve_name(
     parts: Sequence[str], catalog: Catalog | None, *, streaming: bool = False, hidden: Callable[[str], bool] = lambda name: False
-) -> Meaning:
+) -> ResolvedName:
     """Return what the parts of a name mean.
 
     Args:
@@ -170,40 +170,40 @@ def meaning(
     if catalog is not None:
         dataset = catalog.dataset(parts)
         if dataset is not None and not catalog.is_foreign(dataset.name):
-            return Meaning(Place.DATASET, dataset.name, dataset)
+            return ResolvedName(NameTarget.DATASET, dataset.name, dataset)
         if parts[0].lower() == "live":
-            return Meaning(Place.NO_DATASET, name)
+            return ResolvedName(NameTarget.NO_DATASET, name)
     if name is None:
-        return Meaning(Place.SPARK, None)
+        return ResolvedName(NameTarget.SPARK, None)
     if catalog is not None and name.key in catalog.quarantines:
-        return Meaning(Place.QUARANTINE, name)
+        return ResolvedName(NameTarget.QUARANTINE, name)
     if name.key in outside_tables():
-        return Meaning(Place.OUTSIDE, name)
+        return ResolvedName(NameTarget.OUTSIDE, name)
     if name.key in catalog.other_tables if catalog is not None else _is_stored(name, streaming, parts, hidden):
-        return Meaning(Place.STORED, name)
+        return ResolvedName(NameTarget.STORED, name)
     if stored_tables().storage is not None and asked_for(name) is not None:
-        return Meaning(Place.INFORMATION, name)
-    return Meaning(Place.SPARK, name)
+        return ResolvedName(NameTarget.INFORMATION, name)
+    return ResolvedName(NameTarget.SPARK, name)
 
 
 def _is_stored(name: TableName, streaming: bool, parts: Sequence[str], hidden: Callable[[str], bool]) -> bool:
     return not streaming and not (len(parts) == 1 and hidden(name.name)) and stored_tables().path(name) is not None
 
 
-def meaning_outside(spark: SparkSession, parts: Sequence[str], *, streaming: bool) -> Meaning:
+def resolve_name_outside(spark: SparkSession, parts: Sequence[str], *, streaming: bool) -> ResolvedName:
     """Return what a name means to code outside of functions."""
-    return meaning(parts, None, streaming=streaming, hidden=lambda name: is_view(spark, name))
+    return resolve_name(parts, None, streaming=streaming, hidden=lambda name: is_view(spark, name))
 
 
-def opened_outside(spark: SparkSession, meant: Meaning, *, streaming: bool, jreader: Any) -> DataFrame | None:
+def open_resolved(spark: SparkSession, meant: ResolvedName, *, streaming: bool, jreader: Any) -> DataFrame | None:
     """Return the rows of what a name means outside of functions, with the options of `jreader`; None for files and what Spark knows.
 
     Raises as `open_outside` and `information`.
     """
-    if meant.name is None or meant.place is Place.SPARK:
+    if meant.name is None or meant.place is NameTarget.SPARK:
         return None
-    if meant.place is Place.OUTSIDE:
+    if meant.place is NameTarget.OUTSIDE:
         return open_outside(spark, meant.name.key, streaming=streaming, jreader=jreader)
-    if meant.place is Place.STORED:
+    if meant.place is NameTarget.STORED:
         return stored_tables().opened(spark, meant.name, jreader)
     return information(spark, meant.name, streaming=streaming)

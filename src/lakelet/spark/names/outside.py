@@ -30,7 +30,7 @@ from lakelet.storage.root import ExistingTables, Storage
 
 
 @dataclass(frozen=True)
-class StoredTables:
+class StorageTables:
     """What code outside of functions finds in a storage.
 
     Attributes:
@@ -48,7 +48,7 @@ class StoredTables:
     storage: Storage | None = None
 
     @classmethod
-    def of(cls, storage: Storage, stored: ExistingTables, owner: str, namespace: Namespace) -> StoredTables:
+    def of(cls, storage: Storage, stored: ExistingTables, owner: str, namespace: Namespace) -> StorageTables:
         """The tables that a storage holds when the pipeline with the id `owner` is loaded; quarantines are not read by code."""
         registry = storage.registry()
         found = stored.apart_from(stored.quarantines)
@@ -133,7 +133,7 @@ class Outside:
 
     paths: PathMap = field(default_factory=PathMap)
     tables: OutsideTables = field(default_factory=lambda: OutsideTables({}))
-    stored: StoredTables = field(default_factory=StoredTables)
+    stored: StorageTables = field(default_factory=StorageTables)
 
 
 _active = Outside()
@@ -144,7 +144,7 @@ def outside_tables() -> OutsideTables:
     return _active.tables
 
 
-def stored_tables() -> StoredTables:
+def stored_tables() -> StorageTables:
     """Return the tables in the storage of the update that runs in this process; none outside of updates."""
     return _active.stored
 
@@ -169,6 +169,6 @@ def using(outside: Outside) -> Iterator[None]:
 
 
 __all__ = [
-    "Outside", "OutsideTables", "StoredTables",
+    "Outside", "OutsideTables", "StorageTables",
     "active_map", "is_view", "outside_tables", "stored_tables", "using",
 ]  # fmt: skip

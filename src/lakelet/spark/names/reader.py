@@ -36,9 +36,9 @@ from lakelet.spark.names import lookup
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_file_names, with_metadata_if_asked
 from lakelet.spark.names.from_json import ExpectedFields, Growth, JsonSchemas, call_of, without_growth
-from lakelet.spark.names.lookup import Place, information, meaning
+from lakelet.spark.names.lookup import NameTarget, information, resolve_name
 from lakelet.spark.names.paths import located_source, unusable_schema_location
-from lakelet.spark.names.second_calls import asked
+from lakelet.spark.names.repeated_calls import asked
 from lakelet.storage.delta.table_spec import CHANGE_FEED
 
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
@@ -182,23 +182,23 @@ class TableReader(ABC):
         self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
     ) -> DataFrame:
         """The table called `text`, read with `options`: of the pipeline first, then of the storage, then whatever Spark knows."""
-        meant = meaning(parts_of(text), self.catalog, streaming=streaming)
+        meant = resolve_name(parts_of(text), self.catalog, streaming=streaming)
         name = meant.name
         if meant.dataset is not None:
             return self.open(meant.dataset, streaming=streaming, jreader=jreader, options=options)
-        if meant.place is Place.NO_DATASET:
+        if meant.place is NameTarget.NO_DATASET:
             raise self.unknown(text)
-        if meant.place is Place.QUARANTINE:
+        if meant.place is NameTarget.QUARANTINE:
             why = "Databricks ignores the property lakelet.quarantine, so the table does not exist there"
             todo = f'To look at its rows: lakelet quarantine show, or lakelet sql "SELECT * FROM {name}"'
             raise LakeletError("QUARANTINE_READ", f"the query reads the quarantine {name}", where=caller_location(), why=why, todo=todo)
-        self.external[text if meant.place in (Place.INFORMATION, Place.SPARK) else str(name)] = None
-        if meant.place is Place.OUTSIDE and name is not None:
+        self.external[text if meant.place in (NameTarget.INFORMATION, NameTarget.SPARK) else str(name)] = None
+        if meant.place is NameTarget.OUTSIDE and name is not None:
             frame = lookup.open_outside(self.spark, name.key, streaming=streaming, jreader=jreader)
             if not streaming and not options:
                 self.opened_outside(name.key, frame)
             return frame
-        if meant.place is Place.STORED and name is not None:
+        if meant.place is NameTarget.STORED and name is not None:
             return self.stored(self.catalog.other_tables[name.key], streaming, jreader)
         described = information(self.spark, name, streaming=streaming)
         if described is not None:

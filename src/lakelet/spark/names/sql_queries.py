@@ -31,9 +31,9 @@ from lakelet.language.unsupported import unsupported
 from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.names import table_functions
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
-from lakelet.spark.names.file_states import STATES, checkpoint_states
+from lakelet.spark.names.cloud_files_state import STATES, checkpoint_states
 from lakelet.spark.names.from_json import in_text
-from lakelet.spark.names.lookup import Place, meaning
+from lakelet.spark.names.lookup import NameTarget, resolve_name
 from lakelet.spark.names.outside import stored_tables
 from lakelet.spark.names.paths import located, located_relation
 from lakelet.spark.names.reader import TableReader
@@ -158,20 +158,20 @@ class SqlText:
 
     def _with_views(self, text: str, alias: Alias) -> table_names.Edits:
         """The text with views of its tables and of its calls of table functions. Raises what opening them raises."""
-        new = table_names.Replacing(
+        new = table_names.ReferenceReplacements(
             self._view_of_relation, self._view_of_files, table_functions.FUNCTIONS, alias, batches=self._reader.reads_batches
         )
-        return table_names.replacing(self._spark, text, new, self._args)
+        return table_names.replace_references(self._spark, text, new, self._args)
 
     # ------------------------------------------------------------------------------------------------------- tables
 
     def _view_of_relation(self, ref: table_names.RelationRef) -> str | None:
         """Return the replacement of a name, or None to leave it as written."""
-        meant = meaning(ref.parts, self._reader.catalog, streaming=ref.streaming)
-        if meant.place is Place.NO_DATASET:
+        meant = resolve_name(ref.parts, self._reader.catalog, streaming=ref.streaming)
+        if meant.place is NameTarget.NO_DATASET:
             raise self._reader.unknown(".".join(ref.parts))
-        folder = _streamed_folder(ref) if meant.place is Place.SPARK else None
-        if meant.place is Place.SPARK and folder is None:
+        folder = _streamed_folder(ref) if meant.place is NameTarget.SPARK else None
+        if meant.place is NameTarget.SPARK and folder is None:
             return self._replacement_of_unknown(ref)
         if not ref.has_alias:
             self._prefixes.add(ref.parts, meant.name)

@@ -19,10 +19,10 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, quoted, split_name
 from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.sessions import has_function
-from lakelet.language.sql_text.spark_sql import in_words_of_spark
+from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.language.sql_text.table_names import Edits, RelationRef, with_short_prefixes
 from lakelet.language.sql_text.tokens import edited, may_have, name_end, tokens
-from lakelet.spark.names.second_calls import is_path_into_text
+from lakelet.spark.names.repeated_calls import is_path_into_text
 
 
 def on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
@@ -32,13 +32,13 @@ def on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
     except (PySparkException, Py4JError) as problem:  # Spark calls a path into text an internal error
         if not is_path_into_text(problem):
             raise
-        return run(in_words_of_spark(text))
+        return run(in_spark_sql(text))
 
 
-def item_in_words_of_spark(text: str) -> str:
+def item_in_spark_sql(text: str) -> str:
     """Return one item of a list after SELECT in Spark's words; a bare path is named as Databricks names its column."""
     head = "SELECT "
-    return in_words_of_spark(head + text).removeprefix(head)
+    return in_spark_sql(head + text).removeprefix(head)
 
 
 # ---------------------------------------------------------------------------------------------- functions of a catalog
@@ -196,4 +196,4 @@ class ColumnPrefixes:
             raise LakeletError("QUERY_FAILED_ANALYSIS", what, why=f"{last} stands alone before a column", todo=todo) from problem
 
 
-__all__ = ["Alias", "ColumnPrefixes", "T", "item_in_words_of_spark", "on_text_too", "with_own_functions"]
+__all__ = ["Alias", "ColumnPrefixes", "T", "item_in_spark_sql", "on_text_too", "with_own_functions"]

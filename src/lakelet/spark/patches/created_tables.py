@@ -30,7 +30,7 @@ from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
 from lakelet.language.unsupported import unsupported
 from lakelet.spark.names.catalog import parts_of
-from lakelet.spark.names.lookup import Place, meaning_outside, opened_outside
+from lakelet.spark.names.lookup import NameTarget, open_resolved, resolve_name_outside
 from lakelet.spark.names.outside import outside_tables, stored_tables
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches.doors import Call, Rest, around, before
@@ -176,8 +176,8 @@ def _written_table(spark: SparkSession, name: str, creating: bool) -> str | None
 
 def _described_table(spark: SparkSession, name: str, creating: bool) -> str | None:
     """What Spark calls a table that a command describes, which the storage may hold."""
-    meant, target = meaning_outside(spark, parts_of(name), streaming=False), target_of(spark, name, creating=creating)
-    if target is None and meant.place is Place.STORED and meant.name is not None:
+    meant, target = resolve_name_outside(spark, parts_of(name), streaming=False), target_of(spark, name, creating=creating)
+    if target is None and meant.place is NameTarget.STORED and meant.name is not None:
         return f"delta.{quoted(stored_tables().paths[meant.name.key])}"
     return target
 
@@ -194,13 +194,13 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
     views: dict[tuple[object, ...], str] = {}
 
     def replacement(ref: table_names.RelationRef) -> str | None:
-        meant = meaning_outside(spark, ref.parts, streaming=ref.streaming)
-        if meant.place is Place.SPARK:
+        meant = resolve_name_outside(spark, ref.parts, streaming=ref.streaming)
+        if meant.place is NameTarget.SPARK:
             return located_relation(ref.parts)
         key = (meant.name, ref.streaming, *sorted(ref.options.items()))
         if key not in views:
             reader = plain_reader(spark, streaming=ref.streaming, options=ref.options)
-            frame = opened_outside(spark, meant, streaming=ref.streaming, jreader=reader)
+            frame = open_resolved(spark, meant, streaming=ref.streaming, jreader=reader)
             assert frame is not None
             views[key] = f"__lakelet_outside_{next(_view_numbers)}"
             create_view(frame, views[key])

@@ -62,7 +62,7 @@ Rest = Callable[[Call], Any]
 
 
 @dataclass(frozen=True)
-class Step:
+class DoorStep:
     """One step behind a door.
 
     Attributes:
@@ -78,17 +78,17 @@ class Step:
     around: Callable[[Call, Rest], Any] | None = None
 
 
-def before(why: str) -> Callable[[Callable[[Call], Call]], Step]:
+def before(why: str) -> Callable[[Callable[[Call], Call]], DoorStep]:
     """Make a step of a function from a call to the call that goes on."""
-    return lambda function: Step(function.__name__, why, before=function)
+    return lambda function: DoorStep(function.__name__, why, before=function)
 
 
-def around(why: str) -> Callable[[Callable[[Call, Rest], Any]], Step]:
+def around(why: str) -> Callable[[Callable[[Call, Rest], Any]], DoorStep]:
     """Make a step of a function that calls the rest itself."""
-    return lambda function: Step(function.__name__, why, around=function)
+    return lambda function: DoorStep(function.__name__, why, around=function)
 
 
-def run(call: Call, steps: Sequence[Step], method: Rest) -> Any:
+def run(call: Call, steps: Sequence[DoorStep], method: Rest) -> Any:
     """Pass a call through the steps in their order, and then to the method; return the result."""
     for at, step in enumerate(steps):
         if step.around is not None:
@@ -108,7 +108,7 @@ class Door:
     owner: str
     name: str
     since: str
-    steps: tuple[Step, ...]
+    steps: tuple[DoorStep, ...]
 
     def patch(self) -> Patch:
         """Return the replacement; the context of its set is the session of the update."""
@@ -135,6 +135,6 @@ class Door:
         return call
 
 
-def doors(owner: str, names: Mapping[str, str], *steps: Step) -> list[Door]:
+def doors(owner: str, names: Mapping[str, str], *steps: DoorStep) -> list[Door]:
     """Return a door with the same steps for each method of a class. `names`: the version that added each method, by its name."""
     return [Door(owner, name, since, steps) for name, since in names.items()]

@@ -26,7 +26,7 @@ from lakelet.language.sql_text import table_names
 from lakelet.spark import settings
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_metadata_if_asked
-from lakelet.spark.names.lookup import Place, meaning, meaning_outside, opened_outside
+from lakelet.spark.names.lookup import NameTarget, open_resolved, resolve_name, resolve_name_outside
 from lakelet.spark.names.paths import open_relation
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
@@ -48,8 +48,8 @@ def _open_by_name(
     if not isinstance(name, str):
         return otherwise()
     if not isinstance(reader, QueryReader):
-        meant = meaning_outside(session, parts_of(name), streaming=streaming)
-        frame = opened_outside(session, meant, streaming=streaming, jreader=jreader)
+        meant = resolve_name_outside(session, parts_of(name), streaming=streaming)
+        frame = open_resolved(session, meant, streaming=streaming, jreader=jreader)
         return elsewhere() if frame is None else frame
     return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=elsewhere, options=options)
 
@@ -107,10 +107,10 @@ def table_exists(call: Call, rest: Rest) -> bool:
     name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
     reader, parts, spark = active_reader(), parts_of(name), call.target._sparkSession
     catalog = reader.catalog if isinstance(reader, QueryReader) else None
-    meant = meaning(parts, catalog) if catalog is not None else meaning_outside(spark, parts, streaming=False)
-    if meant.place is Place.QUARANTINE and catalog is not None and meant.name is not None:
+    meant = resolve_name(parts, catalog) if catalog is not None else resolve_name_outside(spark, parts, streaming=False)
+    if meant.place is NameTarget.QUARANTINE and catalog is not None and meant.name is not None:
         return meant.name.key in catalog.other_tables
-    if meant.place not in (Place.SPARK, Place.NO_DATASET):
+    if meant.place not in (NameTarget.SPARK, NameTarget.NO_DATASET):
         return True
     try:
         return bool(rest(call))

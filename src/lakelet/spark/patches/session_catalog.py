@@ -15,7 +15,7 @@ from pyspark.sql.catalog import CatalogMetadata, Database, Table
 from lakelet.base.names import TableName, split_name
 from lakelet.jvm.sessions import drop_builtin, java_session, plain_sql, view_names
 from lakelet.language.registry import names_used
-from lakelet.language.sql_text.commands import Shown, shown
+from lakelet.language.sql_text.commands import ListingStatement, shown
 from lakelet.language.sql_text.tokens import literal
 from lakelet.spark.names.outside import outside_tables, stored_tables
 from lakelet.spark.patches.doors import Call, Rest, around, before
@@ -90,7 +90,7 @@ def answer_listing(call: Call, rest: Rest) -> DataFrame:
     return rows
 
 
-def _rows_of_listing(spark: SparkSession, asked: Shown) -> DataFrame | None:
+def _rows_of_listing(spark: SparkSession, asked: ListingStatement) -> DataFrame | None:
     """The rows of a statement that lists, with the columns that they have on Databricks; None for a name of too many parts."""
     if len(split_name(asked.scope or "all")) > (1 if asked.what == "SCHEMAS" else 2):
         return None

@@ -13,8 +13,8 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, Location, neares
 from lakelet.config.named_tables import named_tables
 from lakelet.config.path_map import PathMap
 from lakelet.config.update_config import PipelineConfig
-from lakelet.language.decorated import BOUND
 from lakelet.language.model import Dataset, Flow, Kind
+from lakelet.language.wrappers import BOUND
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.testing.loading import PipelineFunctions, load_answered, project_root
 from lakelet.testing.project import Pairs, Project

@@ -43,7 +43,7 @@ def dataset_states(storage: Storage, name: TableName) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Source:
+class FileSourceState:
     """One source of a streaming flow that reads files: the flow's name, the source's number in it, and its state folder.
 
     `reset_id` names since when the flow reads it.
@@ -55,10 +55,10 @@ class Source:
     state: Any
 
 
-def sources_of(storage: Storage, name: TableName) -> list[Source]:
+def sources_of(storage: Storage, name: TableName) -> list[FileSourceState]:
     """The sources of a dataset's flows that have state since its last full refresh, by flow and number."""
     found = [
-        Source(flow, int(s.name), reset_id, s)
+        FileSourceState(flow, int(s.name), reset_id, s)
         for flow, reset_id, folder in _flow_folders(storage, name)
         for s in _subfolders(folder)
         if s.name.isdigit()
@@ -79,7 +79,7 @@ def _flow_folders(storage: Storage, name: TableName) -> Iterator[tuple[str, str,
         yield flow, reset_id, folder / reset_id
 
 
-def _newest_checkpoint(storage: Storage, name: TableName, source: Source) -> Any:
+def _newest_checkpoint(storage: Storage, name: TableName, source: FileSourceState) -> Any:
     """The flow's checkpoint since the last full refresh, None where there is none."""
     root = storage.checkpoint(name, source.flow, "0").parent
     found = [folder for folder in _subfolders(root) if folder.name.split("-")[0] == source.reset_id]

@@ -25,7 +25,7 @@ from lakelet.language.sql_text.tokens import literal, name_end, plain_tokens
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequiredKind:
     """Whether a query must be a stream or must not, and what is said to the user if it is not so."""
 
     streaming: bool
@@ -44,7 +44,7 @@ class SqlQuery:
     text: Fragment
     statement: StatementText
     namespace: Namespace | None = None
-    wanted: Wanted | None = None
+    wanted: RequiredKind | None = None
     prefix: str = ""
     names: tuple[ColumnDefinition, ...] = ()
     filled: tuple[ColumnDefinition, ...] = ()

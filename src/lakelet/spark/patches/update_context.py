@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from lakelet.base.errors import LakeletError
 from lakelet.base.patching import patched_with
 from lakelet.spark.names.outside import Outside, using
-from lakelet.spark.patches import functions
+from lakelet.spark.patches import session_functions
+from lakelet.spark.patches.all_patches import UPDATE
 from lakelet.spark.patches.python_files import mapped_files
-from lakelet.spark.patches.table import UPDATE
 from lakelet.spark.session_clones import UpdateSession, quiet_pyspark, user_session
 
 _holders_lock = threading.Lock()
@@ -75,7 +75,7 @@ def patched(context: UpdateContext) -> Iterator[UpdateSession]:
         mapped_files(context.outside.paths, (*context.settings.values(), *os.environ.values())),
         using(context.outside),
     ):
-        functions.register_other_names(session)
+        session_functions.register_other_names(session)
         yield session
 
 

@@ -17,7 +17,7 @@ from lakelet.spark.errors.conditions import parameter
 
 
 @dataclass(frozen=True, eq=False)
-class Mode:
+class CallMode:
     """One way to call functions. `refused`: whether an error says that the function needs it; `functions`: those that do."""
 
     refused: Callable[[Exception], bool]
@@ -51,12 +51,12 @@ def _has_ambiguous_columns(problem: Exception) -> bool:
     return parameter(problem, "ambiguousAttrs", condition="_LEGACY_ERROR_TEMP_1182") is not None
 
 
-TEXT_PATHS = Mode(is_path_into_text)
+TEXT_PATHS = CallMode(is_path_into_text)
 """`F.expr` takes paths into JSON text (`sql_rewriting`)."""
-FILE_METADATA = Mode(_asks_for_metadata)
+FILE_METADATA = CallMode(_asks_for_metadata)
 """Streams of Delta tables, and datasets of the pipeline, have the hidden column `_metadata` (`file_metadata`)."""
-OWN_COLUMNS = Mode(_has_ambiguous_columns)
-"""Each grouping of a data frame has columns of its own (`spark.patches.expressions`)."""
+OWN_COLUMNS = CallMode(_has_ambiguous_columns)
+"""Each grouping of a data frame has columns of its own (`spark.patches.sql_expressions`)."""
 _MODES = (TEXT_PATHS, FILE_METADATA, OWN_COLUMNS)
 
 
@@ -79,4 +79,4 @@ def asked(query: Callable[[], Any], forget: Callable[[], None]) -> Any:
         needed.functions.add(query)
 
 
-__all__ = ["FILE_METADATA", "OWN_COLUMNS", "TEXT_PATHS", "Mode", "asked", "is_path_into_text"]
+__all__ = ["FILE_METADATA", "OWN_COLUMNS", "TEXT_PATHS", "CallMode", "asked", "is_path_into_text"]

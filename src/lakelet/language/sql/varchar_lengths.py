@@ -31,7 +31,7 @@ def _of_text(schema: str, where: Location) -> tuple[str, tuple[Expectation, ...]
     from dataclasses import replace
 
     from lakelet.language.sql.columns import ddl  # here, because few schemas need it
-    from lakelet.language.sql.inpython import columns_of
+    from lakelet.language.sql.python_schemas import columns_of
 
     found, rules = [], []
     for column in columns_of(schema, where):

@@ -9,7 +9,7 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location
 from lakelet.language.sql.columns import ddl, spec
 from lakelet.language.sql.cursor import Cursor
-from lakelet.language.sql.query import with_filled
+from lakelet.language.sql.query_functions import with_filled
 from lakelet.language.sql.values import ColumnDefinition, Remark, Spec
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText
 

@@ -14,18 +14,18 @@ from lakelet.files.reads import UNHEARD
 from lakelet.language.api import MODULES
 from lakelet.spark.patches import created_tables as written
 from lakelet.spark.patches import owners
-from lakelet.spark.patches import paths as on_path
+from lakelet.spark.patches import path_arguments as on_path
 from lakelet.spark.patches import readers as read
 from lakelet.spark.patches import session_catalog as catalog
 from lakelet.spark.patches.actions import ASKING, RDD, WRITING, note_call, note_top_level_call, refuse_write, report_action
 from lakelet.spark.patches.doors import Door, doors
-from lakelet.spark.patches.expressions import convert_text_paths, from_json, give_own_columns, infer_json_schemas, resolve_subqueries
 from lakelet.spark.patches.function_exports import COLUMNS_WITHOUT_JAVA, FUNCTION_NAMES
-from lakelet.spark.patches.functions import register_functions
-from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
+from lakelet.spark.patches.inputs_of_tests import GIVEN_INPUTS
 from lakelet.spark.patches.python_files import PYTHON_FILES
 from lakelet.spark.patches.python_processes import DAEMON, PANDAS_UNTOUCHED, WORKER
-from lakelet.spark.patches.session import CALL_SITES, DISPLAY, REPORTED_LINES, SESSION, convert_rows
+from lakelet.spark.patches.session_functions import register_functions
+from lakelet.spark.patches.session_patches import CALL_SITES, DISPLAY, REPORTED_LINES, SESSION, convert_rows
+from lakelet.spark.patches.sql_expressions import convert_text_paths, from_json, give_own_columns, infer_json_schemas, resolve_subqueries
 
 _FILES = {"json": "1.4.0", "csv": "2.0.0", "parquet": "1.4.0", "orc": "1.5.0", "text": "1.6.0", "xml": "4.0.0"}
 _STREAMS = {"json": "2.0.0", "csv": "2.0.0", "parquet": "2.0.0", "orc": "2.3.0", "text": "2.0.0", "xml": "4.0.0"}

@@ -18,13 +18,13 @@ from lakelet.base.names import quoted
 from lakelet.base.user_code import caller_location
 from lakelet.jvm.errors import Py4JError
 from lakelet.language.registry import active_reader
-from lakelet.language.sql_text.spark_sql import in_words_of_spark, note_written
+from lakelet.language.sql_text.spark_sql import in_spark_sql, note_written
 from lakelet.language.sql_text.tokens import may_have
 from lakelet.spark.names.from_json import in_text, is_inferring
 from lakelet.spark.names.reader import TableReader
-from lakelet.spark.names.second_calls import OWN_COLUMNS, TEXT_PATHS, is_path_into_text
+from lakelet.spark.names.repeated_calls import OWN_COLUMNS, TEXT_PATHS, is_path_into_text
 from lakelet.spark.names.sql_queries import QueryReader
-from lakelet.spark.names.sql_rewriting import item_in_words_of_spark
+from lakelet.spark.names.sql_rewriting import item_in_spark_sql
 from lakelet.spark.patches.doors import Call, Rest, around, before
 
 _TEXT_PARAMETERS = {"expr": "str", "selectExpr": "expr", "filter": "condition", "sql": "sqlQuery"}
@@ -71,7 +71,7 @@ def convert_text_paths(call: Call, rest: Rest) -> Any:
     """
     texts = texts_of(call)
     if call.method == "expr":
-        column = rest(with_texts(call, [item_in_words_of_spark(texts[0])]) if TEXT_PATHS.on() else call)
+        column = rest(with_texts(call, [item_in_spark_sql(texts[0])]) if TEXT_PATHS.on() else call)
         note_written(column, texts[0])
         return column
     try:
@@ -79,7 +79,7 @@ def convert_text_paths(call: Call, rest: Rest) -> Any:
     except (PySparkException, Py4JError) as problem:  # Spark calls a path into text an internal error
         if not all(isinstance(text, str) for text in texts) or not is_path_into_text(problem):
             raise
-        in_words = item_in_words_of_spark if call.method == "selectExpr" else in_words_of_spark
+        in_words = item_in_spark_sql if call.method == "selectExpr" else in_spark_sql
         return rest(with_texts(call, [in_words(text) for text in texts]))
 
 

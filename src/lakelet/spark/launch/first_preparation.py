@@ -25,7 +25,7 @@ _IN_USE_SECONDS = 86_400
 
 
 @dataclass(frozen=True)
-class Step:
+class StartStep:
     """Progress of one step of the first start. `done`, `total`: bytes, None where unknown; `ended`: it is complete."""
 
     what: str
@@ -34,7 +34,7 @@ class Step:
     ended: bool = False
 
 
-Report = Callable[[Step], None]
+Report = Callable[[StartStep], None]
 
 
 def prepare(report: Report) -> None:
@@ -66,22 +66,22 @@ def _fetched_jars(report: Report) -> env.Jars:
     except LakeletError:
         if os.environ.get("LAKELET_JARS"):
             raise
-    step = Step("Fetching Delta's jars", 0, env.JAR_BYTES)
+    step = StartStep("Fetching Delta's jars", 0, env.JAR_BYTES)
     report(step)
-    found = env.fetch_jars(lambda size: report(Step(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
-    report(Step(step.what, env.JAR_BYTES, env.JAR_BYTES, ended=True))
+    found = env.fetch_jars(lambda size: report(StartStep(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
+    report(StartStep(step.what, env.JAR_BYTES, env.JAR_BYTES, ended=True))
     return found
 
 
 def _make_archive(archive: Path, report: Report) -> None:
     what = f"Preparing Spark for quick starts, once ({_ARCHIVE_TIME})"
-    report(Step(what))
+    report(StartStep(what))
     try:
-        with env.meanwhile(lambda: report(Step(what)), every=1.0):
+        with env.meanwhile(lambda: report(StartStep(what)), every=1.0):
             archives.make_archive()
     except LakeletError as error:
         _failure_marker(archive).write_text(str(error), encoding="utf-8")
-    report(Step(what, ended=True))
+    report(StartStep(what, ended=True))
 
 
 def _failure_marker(archive: Path) -> Path:

@@ -29,21 +29,21 @@ class Inputs(Protocol):
 
 
 @dataclass(frozen=True)
-class Given:
+class InputsOfTest:
     """The inputs of a test without an update: data frames and the pipeline's parameters."""
 
     inputs: Inputs
     parameters: Mapping[str, str]
 
 
-def _given_table(_: Any, given: Given) -> Any:
+def _given_table(_: Any, given: InputsOfTest) -> Any:
     def table(self: Any, name: str, *_: Any, **__: Any) -> Any:
         return given.inputs.batch(name)
 
     return table
 
 
-def _given_sql(original: Any, given: Given) -> Any:
+def _given_sql(original: Any, given: InputsOfTest) -> Any:
     def sql(self: Any, sqlQuery: str, args: Any = None, **frames: Any) -> Any:
         if frames:  # `{name}` in the text: no SQL yet, and it brings its data along
             return original(self, sqlQuery, args, **frames)
@@ -52,7 +52,7 @@ def _given_sql(original: Any, given: Given) -> Any:
     return sql
 
 
-def _given_load(original: Any, given: Given) -> Any:
+def _given_load(original: Any, given: InputsOfTest) -> Any:
     def load(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         frame = given.inputs.folder(path)
         return original(self, path, *args, **kwargs) if frame is None else frame
@@ -60,14 +60,14 @@ def _given_load(original: Any, given: Given) -> Any:
     return load
 
 
-def _given_setting(original: Any, given: Given) -> Any:
+def _given_setting(original: Any, given: InputsOfTest) -> Any:
     def get(self: Any, key: str, *default: Any, **kwargs: Any) -> Any:
         return given.parameters[key] if key in given.parameters else original(self, key, *default, **kwargs)
 
     return get
 
 
-def _deduplicated_batch(original: Any, _: Given) -> Any:
+def _deduplicated_batch(original: Any, _: InputsOfTest) -> Any:
     def deduplicate(self: Any, subset: Any = None) -> Any:
         return original(self, subset) if self.isStreaming else self.dropDuplicates(subset)
 
@@ -93,4 +93,4 @@ GIVEN_INPUTS: tuple[Patch, ...] = (
         "3.5.0",
     ),
 )
-"""Patches that answer reads from the inputs of a test; the context is `Given`."""
+"""Patches that answer reads from the inputs of a test; the context is `InputsOfTest`."""

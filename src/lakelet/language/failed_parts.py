@@ -19,7 +19,7 @@ _COMPUTED = re.compile(r"""\bname\s*=\s*(?!["'])|\bname\s*=\s*["'][^"']*\{|^%run
 
 
 @dataclass(frozen=True)
-class LostPart:
+class FailedPart:
     """A part of a source that did not run.
 
     Attributes:
@@ -38,10 +38,10 @@ class LostPart:
 
 
 @dataclass
-class Lost:
+class FailedParts:
     """All such parts of the sources of one pipeline."""
 
-    parts: list[LostPart] = field(default_factory=list)
+    parts: list[FailedPart] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -64,32 +64,32 @@ class Lost:
         return any(part.whole for part in parts)
 
 
-ANYTHING = Lost([LostPart("", "", None)])
+ANYTHING = FailedParts([FailedPart("", "", None)])
 """Parts that may declare anything."""
 
 
-def lost_python(file: str, text: str, *, computed: bool = False) -> LostPart:
+def failed_python(file: str, text: str, *, computed: bool = False) -> FailedPart:
     """A Python source that broke off. `computed`: what it imports may declare anything."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         names = {_last_part(name) for found in _IN_PYTHON.findall(text) for name in found if name}
         bound = {word for found in _BOUND.findall(text) for one in found for word in re.findall(r"\w+", one)}
-        return LostPart(file, text, None if computed or _COMPUTED.search(text) else frozenset(names), frozenset(bound))
-    return LostPart(file, text, None if computed else _names_declared(tree.body), frozenset(_names_bound(tree.body)))
+        return FailedPart(file, text, None if computed or _COMPUTED.search(text) else frozenset(names), frozenset(bound))
+    return FailedPart(file, text, None if computed else _names_declared(tree.body), frozenset(_names_bound(tree.body)))
 
 
-def lost_declaration(file: str, text: str, statement: ast.stmt) -> LostPart:
+def failed_declaration(file: str, text: str, statement: ast.stmt) -> FailedPart:
     """One statement of a Python source that was to declare something. `text`: the source."""
     shown = ast.get_source_segment(text, statement) or ""
-    return LostPart(file, shown, _names_declared([statement]), frozenset(_names_bound([statement])), whole=False)
+    return FailedPart(file, shown, _names_declared([statement]), frozenset(_names_bound([statement])), whole=False)
 
 
-def lost_sql(file: str, text: str) -> LostPart:
+def failed_sql(file: str, text: str) -> FailedPart:
     """A statement of a SQL source that was not understood, or all from it on where its end is not known."""
     head = re.split(r"\bAS\b|\(", text, maxsplit=1, flags=re.IGNORECASE)[0]
     names = {_last_part(name) for name in (*_IN_SQL.findall(text), *re.findall(r"[`\w.]+", head))}
-    return LostPart(file, text, None if "${" in head else frozenset(names), whole=False)
+    return FailedPart(file, text, None if "${" in head else frozenset(names), whole=False)
 
 
 def _last_part(name: str) -> str:
