@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -263,27 +262,21 @@ class FlowQuery:
         dataset, placeholders = self.dataset, self.inputs.placeholders
         computed_rows = part_of(self.flow, frame)
         always = "its function looks at rows" if self.reader.needs_rows else never_skippable(computed_rows, placeholders)
-        fingerprint, earlier = self._fingerprints(computed_rows, of_views)
+        fingerprint = self._fingerprint(computed_rows, of_views)
         judged = any(view.expectations for view in self._views_read(self.reader.reads.values()))
         partitions = None if judged or self.flow.replaces is not None else partition_source(frame, placeholders, dataset.partition_cols)
-        return BatchPlan(fingerprint, earlier, always, tuple(self.reader.outside), partitions)
+        return BatchPlan(fingerprint, always, tuple(self.reader.outside), partitions)
 
-    def _fingerprints(self, frame: DataFrame, of_views: Mapping[str, str]) -> tuple[str, str]:
-        """Return digests of all that a view's rows depend on besides its input rows: in the present form, and in that of older versions."""
+    def _fingerprint(self, frame: DataFrame, of_views: Mapping[str, str]) -> str:
+        """Return a digest of all that a view's rows depend on besides its input rows."""
         dataset, spark = self.dataset, self.inputs.spark
         rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
         table = [dataset.partition_cols, checks.declared_types(dataset, spark)]  # the rest changes no row (TP-1)
         table += [(column.name, str(column.identity), column.generated) for column in dataset.identities]
-        once = [dataset.comment, dict(dataset.table_properties), dataset.partition_cols, dataset.cluster_by, str(dataset.schema)]
         made = spark.settings_of_code()
         conf = {**of_views, **dataset.spark_conf, **({"": dict(made)} if made else {})}
-        plan, parameters = plan_text(frame), dict(self.inputs.parameters)
-
-        def digest(of_table: list[Any]) -> str:
-            parts = [plan, rules, of_table, conf, parameters, VERSION, spark.version]
-            return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-
-        return digest(table), digest(once)
+        parts = [plan_text(frame), rules, table, conf, dict(self.inputs.parameters), VERSION, spark.version]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 # --- settings of views --------------------------------------------------------------------------------------------------------------------

@@ -84,14 +84,12 @@ class BatchPlan:
 
     Attributes:
         fingerprint: digest of all that its rows depend on besides its input rows.
-        earlier_fingerprint: the same in the form that storages of before table descriptions (TP-1) hold: as good as the present one.
         always: why it can never be skipped, or None.
         outside: keys of the tables from outside that it reads as they are.
         partitions: the input rows that one partition of a view depends on; None where the query does not determine them.
     """
 
     fingerprint: str = ""
-    earlier_fingerprint: str | None = None
     always: str | None = None
     outside: tuple[str, ...] = ()
     partitions: PartitionSource | None = None

@@ -233,7 +233,7 @@ CODES: dict[str, CodeInfo] = {
     "DBUTILS_UNKNOWN": CodeInfo(_I, "dbutils has no member of this name"),
     "DBUTILS_REFUSED": CodeInfo(_I, "a call of dbutils that writes outside of the storage, or means nothing on this machine"),
     "PATH_NOT_MAPPED": CodeInfo(
-        _I, "a path of the hosted service, or of a cloud that cannot be read here, without a `--map` for it", SourceError
+        _I, "a path of Databricks, or of a cloud that cannot be read here, without a `--map` for it", SourceError
     ),
     "MAP_TARGET_MISSING": CodeInfo(_I, "a path is to be read whose place by `--map` does not exist", SourceError),
     "TABLE_PLACE_MISSING": CodeInfo(_I, "a table is to be read whose place by `--table` does not exist", SourceError),
@@ -423,10 +423,10 @@ def distinct(errors: Iterable[LakeletError]) -> tuple[LakeletError, ...]:
     return tuple(found.values())
 
 
-_ANEW = "begin anew: a full refresh of the dataset for the state of a source, --storage DIR for a storage."
+_START_OVER = "start over: a full refresh of the dataset for the state of a source, --storage DIR for a storage."
 
 
-def unknown_format(what: object, found: object, known: int, *, anew: str = _ANEW) -> LakeletError:
+def unknown_format(what: object, found: object, known: int, *, anew: str = _START_OVER) -> LakeletError:
     """Return the FORMAT_UNKNOWN error for something stored in format `found`. This version reads `known` alone. `anew`: what also helps."""
     what = f"{what} has format {found}; this Lakelet reads format {known}"
     return LakeletError("FORMAT_UNKNOWN", what, todo=f"Use the Lakelet version that wrote it, or {anew}")

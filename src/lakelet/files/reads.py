@@ -108,7 +108,7 @@ class Reads:
             return
         if access is Access.NAMES and path.startswith(tuple(folder + os.sep for folder in self.passing)):
             return
-        if path.startswith((*_NO_FILES, *(folder + os.sep for folder in self.own))):
+        if _is_no_file(path) or path.startswith(tuple(folder + os.sep for folder in self.own)):
             user = _user_line()
             if user is not None:
                 self.add_stale_reason(f"{user} reads {path}")
@@ -249,6 +249,11 @@ def _user_line() -> str | None:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return None
+
+
+def _is_no_file(path: str) -> bool:
+    """Whether a path is of a device or of the kernel, whose content has no state to compare. Files in shared memory are files."""
+    return path.startswith(_NO_FILES) and not path.startswith("/dev/shm/")
 
 
 def _is_below_user_code() -> bool:

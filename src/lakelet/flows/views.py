@@ -66,7 +66,7 @@ def view_state(task: FlowTask, known: Mapping[str, int]) -> ViewState:
     for table in filter(None, map(outside_tables().by_key, task.flow.batch.outside)):
         versions[f"{table.given} ({table.path})"] = files_fingerprint(table) or -1
     batch = task.flow.batch
-    return ViewState(batch.fingerprint, versions, batch.always, batch.earlier_fingerprint)
+    return ViewState(batch.fingerprint, versions, batch.always)
 
 
 def run_view(task: FlowTask) -> Totals:

@@ -117,8 +117,6 @@ class ViewState:
     fingerprint: str
     inputs: Mapping[str, int]
     always: str | None = None
-    earlier_fingerprint: str | None = None
-    """The same in the form that an earlier engine stored; None where there was none."""
 
 
 def view_decision(stored_fingerprint: str | None, stored_inputs: Mapping[str, int], found: ViewState) -> Decision:
@@ -127,7 +125,7 @@ def view_decision(stored_fingerprint: str | None, stored_inputs: Mapping[str, in
         return Decision(Strategy.FULL, "it has not been computed yet")
     if found.always:
         return Decision(Strategy.FULL, found.always)
-    if stored_fingerprint not in (found.fingerprint, found.earlier_fingerprint):
+    if stored_fingerprint != found.fingerprint:
         return Decision(Strategy.FULL, "its query, rules, settings or the engine changed")
     changed = sorted(name.partition("\n")[0] for name, version in found.inputs.items() if stored_inputs.get(name) != version)
     if changed:

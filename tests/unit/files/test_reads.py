@@ -7,6 +7,7 @@ import importlib
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -100,6 +101,13 @@ def test_what_cannot_be_compared_is_a_stale_reason_with_its_line(tmp_path: Path,
     _, reasons = watched(tmp_path, code)
     assert reasons
     assert any("user.py:" in reason or "prints" in reason for reason in reasons)
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="this system has no shared memory with files")
+def test_files_in_shared_memory_are_files() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        (Path(folder) / "a.txt").write_text("a")
+        assert watched(Path(folder), "open('a.txt').close()") == ({("file", "a.txt")}, [])
 
 
 def test_python_may_compile_the_modules_that_code_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_a_registry_of_another_format_is_refused_and_stays(tmp_path: Path, other
     assert caught.value.code == "FORMAT_UNKNOWN"
     assert caught.value.what == f"{file} has format {other}; this Lakelet reads format {FORMAT}"
     assert caught.value.todo is not None
-    assert caught.value.todo.startswith("Use the Lakelet version that wrote it, or begin anew")
+    assert caught.value.todo.startswith("Use the Lakelet version that wrote it, or start over")
     assert file.read_text() == before
 
 
