@@ -7,7 +7,7 @@
 # make test-browser: the page driven in Chromium; two minutes.
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
-.PHONY: setup doctor ci-parts run factory audit web test test-plain test-oldest on-oldest test-adaptive test-crash test-long test-long-changes test-long-others \
+.PHONY: setup doctor ci-parts rooms run factory audit web test test-plain test-oldest on-oldest test-adaptive test-crash test-long test-long-changes test-long-others \
 	test-slow test-slow-changes test-slow-autoloader test-slow-crash test-slow-others test-cloud chromium test-browser coverage pictures corpus \
 	test-conformance lint docs sample constraints clean
 
@@ -136,6 +136,10 @@ test-browser: setup chromium
 # The pictures in docs/images, drawn again by the tests that look at them, where they show something else.
 pictures: setup
 	@LAKELET_UPDATE_GOLDEN=1 .venv/bin/python -m pytest -m "" tests/docs/test_readme.py tests/browser/test_pictures.py
+
+# What each module is for.
+rooms: setup
+	@.venv/bin/python scripts/rooms.py
 
 coverage: setup
 	@.venv/bin/python -m coverage erase

@@ -232,9 +232,7 @@ CODES: dict[str, CodeInfo] = {
     "SOURCE_FAILED": CodeInfo(_I, "a source file could not be loaded: syntax error or exception at module level"),
     "DBUTILS_UNKNOWN": CodeInfo(_I, "dbutils has no member of this name"),
     "DBUTILS_REFUSED": CodeInfo(_I, "a call of dbutils that writes outside of the storage, or means nothing on this machine"),
-    "PATH_NOT_MAPPED": CodeInfo(
-        _I, "a path of Databricks, or of a cloud that cannot be read here, without a `--map` for it", SourceError
-    ),
+    "PATH_NOT_MAPPED": CodeInfo(_I, "a path of Databricks, or of a cloud that cannot be read here, without a `--map` for it", SourceError),
     "MAP_TARGET_MISSING": CodeInfo(_I, "a path is to be read whose place by `--map` does not exist", SourceError),
     "TABLE_PLACE_MISSING": CodeInfo(_I, "a table is to be read whose place by `--table` does not exist", SourceError),
     "TABLE_NOT_KEPT": CodeInfo(_I, "a stream reads a table that code makes again each time it is loaded"),

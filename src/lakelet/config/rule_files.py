@@ -250,9 +250,7 @@ class _Reader:
                 self._wrong(f"{path}: key {text!r} is written twice, first in line {first[text]}", key)
         self._yaml.flatten_mapping(node)
 
-    def _wrong(
-        self, text: str, node: yaml.Node, nearest: Iterable[str] = (), words: Collection[str] = (), *, got: bool = False
-    ) -> None:
+    def _wrong(self, text: str, node: yaml.Node, nearest: Iterable[str] = (), words: Collection[str] = (), *, got: bool = False) -> None:
         known = f" (known: {', '.join(words)})" if words and not nearest else ""
         value = f"; got {self._value(node)!r}" if got else ""
         self.mistakes.append(_Mistake(text + value + known, node.start_mark.line + 1, tuple(nearest)))
