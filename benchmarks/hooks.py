@@ -12,6 +12,7 @@ what the command takes longer without it, in per cent of the command of the same
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import platform
 import random
@@ -73,46 +74,42 @@ def _nothing(*_: Any, **__: Any) -> None:
     """What a hook does that is left out."""
 
 
-def _without_archive() -> None:
-    from lakelet.spark.launch import java_process
+def _replace(module: str, name: str, other: Callable[..., Any]) -> None:
+    """Put another function in the place of a hook, in the module of the launch that calls it."""
+    found = importlib.import_module(f"lakelet.spark.launch.{module}")
+    if not hasattr(found, name):
+        raise SystemExit(f"lakelet.spark.launch.{module} has no {name}")
+    setattr(found, name, other)
 
-    java_process.archive_path = lambda *_: Path("/nonexistent.jsa")
+
+def _without_archive() -> None:
+    _replace("java_process", "archive_path", lambda *_: Path("/nonexistent.jsa"))
 
 
 def _without_encoders() -> None:
-    from lakelet.spark.launch import session
-
-    session.offer_encoders = _nothing
+    _replace("session", "offer_encoders", _nothing)
 
 
 def _without_constructor() -> None:
-    from lakelet.spark.launch import session
-
     def public(_: Any) -> Any:
         from pyspark.sql import SparkSession
 
         return SparkSession.builder.getOrCreate()
 
-    session.session_of = public
+    _replace("session", "session_of", public)
 
 
 def _without_sources() -> None:
-    from lakelet.spark.launch import session
-
-    session.look_up_sources = _nothing
+    _replace("session", "look_up_sources", _nothing)
 
 
 def _without_quick_start() -> None:
-    from lakelet.spark.launch import quick_start, session
-
-    session.import_pyspark = _nothing
-    quick_start.leave_pandas = _nothing
+    _replace("session", "import_pyspark", _nothing)
+    _replace("quick_start", "leave_pandas", _nothing)
 
 
 def _without_checksum_files() -> None:
-    from lakelet.spark.launch import session
-
-    session.write_no_checksum_files = _nothing
+    _replace("session", "write_no_checksum_files", _nothing)
 
 
 def _without_fork_server() -> None:
