@@ -19,30 +19,38 @@ from lakelet.flows.views import decide_view, run_view
 from lakelet.plan import kinds
 from lakelet.plan.decisions import Decision
 from lakelet.plan.kinds import FlowKind
+from lakelet.storage.eventlog.states import FlowType
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What is done for one kind. `decide`: whether there is something to do now, and why; `run`: does it, raises what it fails with."""
+    """What is done for one kind, and what the event log calls it.
 
+    Attributes:
+        flow_type: the kind in the words of the event log (EL-6).
+        decide: whether there is something to do now, and why.
+        run: does it; raises what it fails with.
+    """
+
+    flow_type: FlowType
     decide: Callable[[FlowTask], Decision]
     run: Callable[[FlowTask], object]
 
 
 EXECUTIONS: Mapping[FlowKind, Execution] = {
-    kinds.APPEND: Execution(decide_stream, run_stream),
-    kinds.COMPLETE: Execution(decide_stream, run_stream),
-    kinds.CHANGE: Execution(decide_stream, run_stream),
-    kinds.REPLACE_KEYS: Execution(decide_stream, run_stream),
-    kinds.CHANGE_STREAM_ONCE: Execution(decide_once_stream, run_once_stream),
-    kinds.CHANGE_ONCE: Execution(decide_snapshots, run_batches),
-    kinds.SNAPSHOT: Execution(decide_snapshots, run_batches),
-    kinds.VIEW: Execution(decide_view, run_view),
-    kinds.REPLACE_PART: Execution(decide_part, run_part),
-    kinds.ONCE: Execution(decide_once, run_once),
-    kinds.SINK: Execution(decide_stream, run_sink),
-    kinds.SINK_UPDATES: Execution(decide_stream, run_sink),
-    kinds.SINK_ONCE: Execution(decide_sink_once, run_sink_once),
+    kinds.APPEND: Execution(FlowType.APPEND, decide_stream, run_stream),
+    kinds.COMPLETE: Execution(FlowType.COMPLETE, decide_stream, run_stream),
+    kinds.CHANGE: Execution(FlowType.CHANGE, decide_stream, run_stream),
+    kinds.REPLACE_KEYS: Execution(FlowType.REPLACE_USING, decide_stream, run_stream),
+    kinds.CHANGE_STREAM_ONCE: Execution(FlowType.CHANGE, decide_once_stream, run_once_stream),
+    kinds.CHANGE_ONCE: Execution(FlowType.CHANGE, decide_snapshots, run_batches),
+    kinds.SNAPSHOT: Execution(FlowType.SNAPSHOT_CHANGE, decide_snapshots, run_batches),
+    kinds.VIEW: Execution(FlowType.MATERIALIZED_VIEW, decide_view, run_view),
+    kinds.REPLACE_PART: Execution(FlowType.REPLACE_WHERE, decide_part, run_part),
+    kinds.ONCE: Execution(FlowType.APPEND, decide_once, run_once),
+    kinds.SINK: Execution(FlowType.APPEND, decide_stream, run_sink),
+    kinds.SINK_UPDATES: Execution(FlowType.UPDATE, decide_stream, run_sink),
+    kinds.SINK_ONCE: Execution(FlowType.APPEND, decide_sink_once, run_sink_once),
 }
 
 

@@ -18,7 +18,6 @@ class FlowKind:
 
     Attributes:
         name: of the kind, in lower case.
-        event_name: the kind in the words of the event log (EL-6).
         streams: its query is a stream with a checkpoint; else it is a batch.
         strategy: how it is run when there is something to do.
         whole: each run, or micro-batch, replaces all rows of the table.
@@ -27,7 +26,6 @@ class FlowKind:
     """
 
     name: str
-    event_name: str
     streams: bool = True
     strategy: Strategy = Strategy.STREAM
     whole: bool = False
@@ -40,19 +38,19 @@ class FlowKind:
         return not (self.whole or self.changes)
 
 
-APPEND = FlowKind("append", "APPEND")
-COMPLETE = FlowKind("complete", "COMPLETE", whole=True)
-VIEW = FlowKind("view", "MATERIALIZED_VIEW", streams=False, strategy=Strategy.FULL, whole=True, commit_completes=True)
-ONCE = FlowKind("once", "APPEND", streams=False)
-CHANGE = FlowKind("change", "CHANGE", changes=True)
-CHANGE_ONCE = FlowKind("change, once", "CHANGE", streams=False, changes=True)
-CHANGE_STREAM_ONCE = FlowKind("change, once, of a stream", "CHANGE", changes=True)
-SNAPSHOT = FlowKind("snapshot", "SNAPSHOT_CHANGE", streams=False, changes=True)
-REPLACE_KEYS = FlowKind("replace using", "REPLACE_USING")
-REPLACE_PART = FlowKind("replace where", "REPLACE_WHERE", streams=False, strategy=Strategy.REPLACE)
-SINK = FlowKind("sink", "APPEND")
-SINK_UPDATES = FlowKind("sink, updates", "UPDATE")
-SINK_ONCE = FlowKind("sink, once", "APPEND", streams=False)
+APPEND = FlowKind("append")
+COMPLETE = FlowKind("complete", whole=True)
+VIEW = FlowKind("view", streams=False, strategy=Strategy.FULL, whole=True, commit_completes=True)
+ONCE = FlowKind("once", streams=False)
+CHANGE = FlowKind("change", changes=True)
+CHANGE_ONCE = FlowKind("change, once", streams=False, changes=True)
+CHANGE_STREAM_ONCE = FlowKind("change, once, of a stream", changes=True)
+SNAPSHOT = FlowKind("snapshot", streams=False, changes=True)
+REPLACE_KEYS = FlowKind("replace using")
+REPLACE_PART = FlowKind("replace where", streams=False, strategy=Strategy.REPLACE)
+SINK = FlowKind("sink")
+SINK_UPDATES = FlowKind("sink, updates")
+SINK_ONCE = FlowKind("sink, once", streams=False)
 
 KINDS = (
     *(APPEND, COMPLETE, VIEW, ONCE, CHANGE, CHANGE_ONCE, CHANGE_STREAM_ONCE, SNAPSHOT),

@@ -23,6 +23,7 @@ from lakelet.base.failpoints import reached
 from lakelet.base.redaction import shown_options
 from lakelet.config.properties import RESET_ALLOWED, reset_allowed
 from lakelet.flows.context import FlowTask
+from lakelet.flows.kinds import EXECUTIONS
 from lakelet.flows.replays import finish_replay
 from lakelet.language.model import Dataset, Expectation, Kind
 from lakelet.plan.decisions import Decision, Strategy
@@ -222,7 +223,7 @@ def _rule(rule: Expectation) -> dict[str, str]:
 
 
 def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph, root: Path) -> None:
-    name, flow, kind = str(dataset.name), analyzed.declared, FlowType(analyzed.kind.event_name)
+    name, flow, kind = str(dataset.name), analyzed.declared, EXECUTIONS[analyzed.kind].flow_type
     inputs = [str(i) for i in graph.by_key[dataset.name.key].inputs]
     of_views = [{"dataset": str(view.name), **_rule(r)} for view in graph.views_read(dataset.name.key) for r in view.expectations]
     body = {

@@ -28,7 +28,7 @@ def test_each_kind_is_decided_and_run_in_one_way_and_no_other_is() -> None:
 
 def test_kinds_have_names_of_their_own_and_words_of_the_event_log() -> None:
     assert len({kind.name for kind in KINDS}) == len(KINDS)
-    assert {FlowType(kind.event_name) for kind in KINDS} == set(FlowType)
+    assert {EXECUTIONS[kind].flow_type for kind in KINDS} == set(FlowType)
 
 
 def test_a_stream_never_replaces_what_it_could_compute_and_a_batch_has_no_checkpoint_to_go_on_from() -> None:
