@@ -114,7 +114,7 @@ def new_rounds() -> QueryRounds | None:
 class UpdateMemory:
     """What the flows of one update have met so far.
 
-    unsteady: by flow, a batch whose files changed while they were read, and how often (`attempts`). mapped: tables that got column
+    unsteady: by flow, a batch whose files changed while they were read, and how often (`streams`). mapped: tables that got column
     mapping by themselves. widened: whether a table got columns that its analysis did not know of. queries: those that wait for the next
     round.
     """

@@ -16,7 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.files.delta_log import TableLog
 from lakelet.flows.checkpoints import Checkpoint, read_checkpoint
 from lakelet.flows.context import FlowTask
-from lakelet.plan.decisions import Decision, SourceListing, SourcePosition, Strategy, stream_decision
+from lakelet.plan.decisions import UNKNOWN_SOURCE, Decision, SourceListing, SourcePosition, Strategy, stream_decision
 from lakelet.storage.eventlog.states import EventType, OperationState
 
 
@@ -175,7 +175,7 @@ def unreadable_position(path: str, problem: LakeletError) -> SourcePosition:
 
 
 def unknown_position(count: int) -> Sequence[SourcePosition]:
-    return [SourcePosition("source", None, "its source cannot be looked at without running it")] * min(count, 1)
+    return [SourcePosition("source", None, UNKNOWN_SOURCE)] * min(count, 1)
 
 
 __all__ = [

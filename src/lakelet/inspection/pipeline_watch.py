@@ -1,4 +1,4 @@
-"""A session that stays: each time that a source is saved, the datasets that changed are validated and previewed. Nothing is written.
+"""Watches the source files of a pipeline: datasets whose definitions changed (compared by their syntax trees) are validated and previewed.
 
 The code is loaded again from its files each time, with the configuration as it is then; only Java stays. What is changed is found by the
 text of the files: that of each definition, and in Python what stands outside of them, which all definitions of the file may use.

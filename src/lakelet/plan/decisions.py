@@ -12,6 +12,9 @@ from enum import Enum
 from lakelet.language.model import Kind
 from lakelet.language.registry import Notice
 
+UNKNOWN_SOURCE = "its source cannot be compared without running it"
+"""Reason to run a flow whose source says nothing of what is new."""
+
 
 class Strategy(Enum):
     """How one step brings its dataset up to date.
@@ -101,7 +104,7 @@ def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfin
         return Decision(Strategy.STREAM, "it has not run yet", sources)
     pending = [p for p in positions if p.pending is not False]
     if pending or not positions:
-        reason = "; ".join(p.text for p in pending) or "its source cannot be looked at without running it"
+        reason = "; ".join(p.text for p in pending) or UNKNOWN_SOURCE
         return Decision(Strategy.STREAM, reason, sources)
     return Decision(Strategy.SKIP, "; ".join(p.text for p in positions), sources)
 

@@ -71,7 +71,7 @@ def test_line_separators_encodings_and_compression(tmp_path: Path) -> None:
 
 def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path) -> None:
     from lakelet.autoloader.discovery.files import files_for
-    from lakelet.autoloader.formats.fixed_columns import TextReader
+    from lakelet.autoloader.formats.text_and_binary import TextReader
     from lakelet.autoloader.source_spec import FilePart
 
     source = Folder(tmp_path, "text").put("a.txt", b"\xff\xfe\n").open()
@@ -96,7 +96,7 @@ def test_FF33_a_byte_that_is_no_character_is_kept_in_utf8_and_replaced_elsewhere
     import pyarrow as pa
 
     from lakelet.autoloader.discovery.files import files_for
-    from lakelet.autoloader.formats.fixed_columns import TextReader
+    from lakelet.autoloader.formats.text_and_binary import TextReader
     from lakelet.autoloader.source_spec import FilePart
 
     source = Folder(tmp_path, "text").put("a.txt", b"a\xe9\xff").open(options)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -189,3 +191,33 @@ def test_a_name_that_is_not_in_the_tree_is_found() -> None:
     assert not is_a_dotted_name("lakelet.update.works")
     assert is_defined("FlowTask")
     assert not is_defined("Work")
+
+
+EXAMPLES = frozenset(
+    ("StreamingQueryManager", "a/b.py", "user_name_first", "orders_items", "orders_items_value", "dev_ada_", "catalog.schema.f")
+)
+"""What docstrings of the package name as an example, or of Spark."""
+
+
+def names_in_docstrings(module: Path) -> Iterator[str]:
+    """What docstrings of a module name in code font: classes, functions, names with an underscore, `module.name`, files of Python."""
+    texts = [node.value.value for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))) if is_a_docstring(node)]
+    yield from (code for text in texts for code in re.findall(r"`([^`\n]+)`", text))
+
+
+def is_a_docstring(node: ast.AST) -> TypeGuard[Any]:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def is_gone(code: str) -> bool:
+    name = re.fullmatch(r"([A-Z][a-z]+\w*|\w+(?=\(\))|[a-z]+_\w+)(?:\(\))?", code)
+    dotted = dotted_name(code)
+    if name is not None:
+        return name[1] not in words_of_code() | OTHER_PROGRAMS | EXAMPLES
+    if dotted is not None:
+        return dotted not in EXAMPLES and not exists(dotted)
+    return re.fullmatch(r"(?:[\w.-]+/)*\w+\.py", code) is not None and code not in EXAMPLES and not is_in_the_tree(code)
+
+
+def test_what_docstrings_of_the_package_name_exists() -> None:
+    assert {(path.name, code) for path in MODULES.values() for code in names_in_docstrings(path) if is_gone(code)} == set()

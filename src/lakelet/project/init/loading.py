@@ -128,7 +128,7 @@ class LoadingTrial:
 
     Attributes:
         datasets: each with name, kind, file and line.
-        reads: what the functions read (`unread_session.Read`).
+        reads: what the functions read (`UnreadSession`).
         refusals: errors that an update raises too, each with code, what, file, line and cell.
         complete: whether every file, and every function of a dataset, came to its end.
         unfinished: the files that did not come to their end, as the report names them; None where nothing was loaded.

@@ -4,7 +4,7 @@
           → convert_text_paths → the method of pyspark
 
 A step gets a call and may change its arguments, or it stands around the rest: it may call the rest several times, or answer itself.
-`table` shows all doors with their steps. Nothing here needs Spark.
+`all_patches` lists all doors with their steps. Nothing here needs Spark.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class LeavingRowsTarget(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether rows have the column that says which of them leave (`divided.LEAVING`)."""
+        """Whether rows have the column that says which of them leave (`LEAVING`)."""
 
     def marks(self) -> Marks:
         """What the rows of a batch that is written now carry there."""

@@ -264,7 +264,7 @@ class _Mismatch:
 
 @dataclass(frozen=True)
 class _Take:
-    """Values of the same type, or of one that fits into it; single ones may not (`typed_leaves`)."""
+    """Values of the same type, or of one that fits into it; single ones may not (`leaves_of`)."""
 
     kind: Any
     arrow: Any
