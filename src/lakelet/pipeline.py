@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 
 _HOSTED_SETTINGS = {"spark.sql.sources.default": "delta", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
-"""Settings of Spark that have another value here: what is read or made without a format is a Delta table, as on Databricks, and
-timestamps are written as microseconds: many readers take Spark's own INT96 for nanoseconds, which do not reach beyond 2262."""
+"""Settings of Spark that have another value here. What is read or created without a format is a Delta table, as on Databricks. Timestamps
+are written as microseconds: many readers take Spark's own INT96 for nanoseconds, which do not reach beyond 2262."""
 
 
 def _settings_of_update(config: PipelineConfig, pipeline_id: str) -> dict[str, str]:
@@ -208,7 +208,7 @@ class Pipeline:
                 return update.run()
 
     def replay(self, dataset: str, *, listeners: Sequence[Listener] = ()) -> tuple[UpdateResult, Replayed | None]:
-        """Judge the rows that the quarantine of a dataset holds by its rules of now, and give it those that pass.
+        """Judge the rows that the quarantine of a dataset has by its present rules, and give the dataset those that pass.
 
         It is an update that runs no flow. Return how it ended, and what it did if it did not fail. Raises like `run`, and QUARANTINE_REPLAY
         for a dataset without a quarantine, or one whose rows are computed again as a whole.

@@ -3,8 +3,8 @@
 In: the declarations (`Catalog`) and what the storage knows. Out: an `Analysis`: kinds, columns, dependencies; or all errors in definitions.
 
 Each function is called once with placeholders for the tables it reads (`flow_queries`). An error in a definition refuses the whole update.
-A failure that depends on data, on stored tables or on the user's code (missing folder, another kind of table, exception in a function) is
-kept for the run, where it fails its own branch (RE-1, RE-2).
+A failure may depend on data, on stored tables or on the user's code: a missing folder, another kind of table, an exception in a function.
+Such a failure is kept for the run, where it fails its own branch (RE-1, RE-2).
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def missing_later(flow: Flow, error: BaseException, opened: Callable[[str], obje
                 opened(name)
         except MissingTable as missing:
             if missing.code != "UNKNOWN_DATASET":
-                continue  # its own table, which no update has made yet
+                continue  # the table that the function writes, which no update has created yet
             missing.where = pointed(where, name.rsplit(".", 1)[-1].strip("`"))
             found.append(missing)
         except Exception:  # what else is wrong with the table is reported where it is read

@@ -65,7 +65,7 @@ class PlaceholderReader(QueryReader):
     outside: dict[str, None] = field(default_factory=dict)
     needs_rows: bool = False  # the function runs actions on tables, so it gets stored rows
     rows_missing: bool = False  # some of these tables have no rows yet
-    own_is_read: bool = False  # the function looks at what the last update left of its own table
+    own_is_read: bool = False  # the function reads what the last update left of the table that it writes
 
     def on_action(self, action: str, frame: DataFrame, where: Location) -> bool:
         """Note an action of the function. The first one on a placeholder raises RowsRequested: the call is repeated on stored rows.
@@ -100,7 +100,7 @@ class PlaceholderReader(QueryReader):
         self._views = 0
 
     def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
-        """As always; of the function's own table a batch of the rows that the last update left (LG-32)."""
+        """As always; of the table that the function itself writes, a batch of the rows that the last update left (LG-32)."""
         if dataset.name.key != self.flow.target.key or self._scopes or streaming or options:
             return super().open(dataset, streaming=streaming, jreader=jreader, options=options)
         found = self.given.open_rows(dataset, jreader)
@@ -189,7 +189,7 @@ def action_refused(action: str, where: Location) -> LakeletError:
     )
 
 
-# --- functions that look at the rows which the last update left of their own table (LG-32) ----------------------------------------
+# --- functions that read the rows which the last update left of the table that they write (LG-32) ---------------------------------
 #
 # They may read its schema and its rows: `.schema(spark.table("orders").schema)`, the highest key so far. The rows may not be part of what
 # the function returns: a dataset cannot be computed from itself.
@@ -198,18 +198,18 @@ _MARK = "lakelet_own_rows"
 
 
 def marked_as_own(frame: DataFrame) -> DataFrame:
-    """The rows of the own table, marked: a query that reads them is recognised."""
+    """The rows of the table that the function itself writes, marked: a query that reads them is recognised."""
     return frame.alias(_MARK)
 
 
 def refuse_own_rows(frame: DataFrame, dataset: Dataset) -> None:
-    """Raise CYCLE for a query that reads the rows of its own table."""
+    """Raise CYCLE for a query that reads the rows of the table that it is computed for."""
     if f"SubqueryAlias {_MARK}" in str(analyzed(frame).treeString()):
         raise circle(dataset)
 
 
 def not_yet_there(dataset: Dataset) -> MissingTable:
-    """The error for a function that looks at its own table before the first update; the function may catch it as Spark's."""
+    """The error for a function that, before the first update, reads the table that it writes. The function may catch it as Spark's."""
     found = circle(dataset)
     return MissingTable(str(dataset.name), found.what, where=found.where, todo=found.todo or "", kind=found.code)
 

@@ -1,8 +1,8 @@
 """Facts read off Spark's analysed plans.
 
 In: the plan of a query over placeholders. Out: streaming leaves with their filters, what makes a batch query skippable, and which
-partitions of its input a partition of a view depends on: a view whose rows of a day depend only on one table's rows of that day can be
-refreshed day by day (docs/semantics/updates.md, UP-8).
+partitions of its input a partition of a view depends on. Where a view's rows of a day depend only on one table's rows of that day, the
+view can be refreshed day by day (docs/semantics/updates.md, UP-8).
 """
 
 from __future__ import annotations

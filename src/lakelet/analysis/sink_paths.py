@@ -1,7 +1,8 @@
 """Where the rows of a sink go, and what the event log says of it. No Spark calls but one about schemes of paths.
 
-A Delta sink names a path or a table. A table is, in this order: one that the user gave a path (`--table`), one that the storage holds and
-the pipeline does not define, else one of its own below the storage, which later pipelines can read by its name.
+A Delta sink names a path or a table. A table is the first of these that there is: the one that the user gave a path (`--table`), or the
+one that the storage has and the pipeline does not define. Else the sink gets a table below the storage, which later pipelines can read by
+its name.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `JsonCall` checks the options of a call and `JsonColumn` keeps the versions of its schema, both in the driver. The schema is that of the
 objects, without the rescued column; its versions lie in a schema log, as those of files do.
 
-`JsonTexts` reads texts as structs, on workers. A text is read like a line of a JSON file (`formats.json`), with three differences: each
-text is one value, whatever it holds; an array is the field `value` of its struct; and a text that goes on after its value is rescued,
+`JsonTexts` reads texts as structs, on workers. A text is read like a line of a JSON file (`formats.json`), with three differences. Each
+text is one value, whatever it contains. An array is the field `value` of its struct. A text that goes on after its value is rescued,
 because nothing counts it (JC-2).
 """
 

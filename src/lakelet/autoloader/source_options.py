@@ -306,8 +306,8 @@ def _evolution_mode(wanted: str | None, format: Format, explicit: bool, spec: So
 
 
 def _rescued_column(named: str | None, *, mode: str, explicit: bool, declared: StructType | None) -> str | None:
-    """Inferred schemas have one unless the mode is none; explicit schemas, and records kept as one VARIANT, only when it was named, or
-    when mode rescue is asked for and the declared schema has it (FS-3, FS-25)."""
+    """Inferred schemas have one unless the mode is none. Explicit schemas, and records kept as one VARIANT, have one only when it was
+    named, or when mode rescue is asked for and the declared schema has it (FS-3, FS-25)."""
     texts = [f.name for f in declared.fields if f.dataType.typeName() == "string"] if declared is not None and mode == RESCUE else []
     its_own = next((name for name in texts if name.lower() == RESCUED_COLUMN), None)
     return named or its_own or (None if explicit or mode == NONE else RESCUED_COLUMN)

@@ -215,7 +215,7 @@ class Registration:
     """Auto Loader's replacements in this process, from `register` until `close`, the end of a `with` block or the stop of Spark."""
 
     def close(self) -> None:
-        """End the registration; with the last one that is open pyspark is as before."""
+        """End the registration. When no registration is open any more, pyspark is as before."""
         if self in _open:
             _open.remove(self)
         if not _open and _on:

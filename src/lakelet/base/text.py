@@ -144,7 +144,7 @@ class TextEnum(str, Enum):
 
     @classmethod
     def read(cls, text: str) -> Self | str:
-        """The member of a stored text; the text itself where a newer Lakelet has written one that is not known here."""
+        """The member of a stored text; the text itself where a newer Lakelet has written a member that is not known here."""
         try:
             return cls(text)
         except ValueError:

@@ -1,7 +1,7 @@
 """A target of change flows as a value: where it lies, what is declared about it, and how long its tombstones are kept (CD-15).
 
 Tombstones are kept for ever, unless a property of the table says otherwise. One is dated when it is written. Once it is older than the
-property says, it has no effect, and the next batch removes it: an upsert that comes later than that and is older than the delete brings its
+property says, it has no effect, and the next batch removes it. An upsert that comes later than that and is older than the delete brings its
 row back, as on Databricks.
 """
 

@@ -1,7 +1,7 @@
 """Counts of one batch of changes: rows of the target that it changed, and how its commit stores them (EL-7). No Spark.
 
 A rewrite of the table counts the rows before its commit. The counts of a MERGE are known only afterwards: its commit stores how many
-actions went to the state, Delta adds its metrics, and the update, or the next one after a crash, computes the difference.
+actions went to the state, and Delta adds its metrics. The update, or the next one after a crash, computes the difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Values that are read from rows and go into the next query as literals: sequences, ends of key ranges.
 
-Python's date and time types cannot carry them: they know no year 0 or 10000, a naive one depends on the time zone of the process and cannot
-name the repeated hour of autumn, and days before 1582 go through another calendar. So times travel as numbers or as text.
+Python's date and time types cannot carry them. They know no year 0 or 10000. A naive one depends on the time zone of the process and cannot
+name the repeated hour of autumn. Days before 1582 go through another calendar. So times travel as numbers or as text.
 """
 
 from __future__ import annotations

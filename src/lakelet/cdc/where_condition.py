@@ -1,7 +1,7 @@
 """The `where` of a change flow: a condition that every event meets, and what follows from it for the rows of the target.
 
 Events that do not meet it are refused, not filtered (CD-14). Rows of the target are left out of the search for a key's row
-where that cannot change the result: conditions on key columns hold for the stored row as for the event, because both have the same key. A
+where that cannot change the result. Conditions on key columns hold for the stored row as for the event, because both have the same key. A
 condition on other columns says nothing about the stored row, whatever was promised; a broken promise would give a key a second row.
 """
 

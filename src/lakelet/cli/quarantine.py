@@ -51,7 +51,7 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
 
 
 def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
-    """Judge the held rows by the rules of now; those that pass go into the dataset, once."""
+    """Judge the rows in the quarantine by the present rules; those that pass go into the dataset, once."""
     from lakelet.pipeline import Pipeline
 
     config = configured(asked)

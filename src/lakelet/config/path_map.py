@@ -216,7 +216,7 @@ class PathMap:
             readable: whether the reader at hand knows a URI's scheme.
             writing: the path need not exist.
 
-        Raises PATH_NOT_MAPPED with the flag to add, MAP_TARGET_MISSING if a path that is to be read is not there.
+        Raises PATH_NOT_MAPPED with the flag to add, MAP_TARGET_MISSING if a path to read does not exist.
         """
         entry = self.entry(path)
         if entry is not None:

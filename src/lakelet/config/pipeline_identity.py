@@ -1,7 +1,7 @@
 """Which pipeline this is, from one update to the next, wherever its checkout lies. No Spark.
 
 A pipeline of a bundle is known by the bundle's name and its key there. Files that no bundle names are known by themselves: two sets of
-files that share one are the same pipeline, so a file may be run alone, or with its folder (docs/decisions: who owns a table).
+files that share one are the same pipeline. So a file may be run alone, or with its folder (docs/decisions: who owns a table).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class PipelineConfig:
     interpreter on its workers, None for this process's own. `remarks`: what the project file asks for without effect here.
     `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
     `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
-    names of pipelines whose tables are to be its own. `event_log`: a name for the event log, beside `event_log`.
+    names of pipelines whose tables it takes over. `event_log`: a name for the event log, beside `event_log`.
     `synced`: the folders that hold the files of the repository.
     `only`: keys of the datasets that are analysed, as though the files declared no others; None for all.
     `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).

@@ -277,7 +277,7 @@ class References:
         self._ready: dict[str, ConfigNode] = {}
 
     def filled(self, node: ConfigNode, within: Within = ()) -> ConfigNode:
-        """The tree with each reference replaced by what it stands for. One that is a whole text keeps the type of what it stands for."""
+        """The tree with each reference replaced by what it stands for. Where a reference is the whole text, the value keeps its type."""
         if isinstance(node.value, dict):
             return replace(node, value={key: self.filled(child, within) for key, child in node.value.items()})
         if isinstance(node.value, list):

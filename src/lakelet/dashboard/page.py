@@ -1,4 +1,4 @@
-"""The page of one storage: what is new in its event log and tables is read, and the documents of now are given, or written as files."""
+"""The page of one storage: reads what is new in its event log and tables, and gives the present documents, or writes them as files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The page over HTTP on loopback, following a running update.
 
-Only a browser of this machine that shows the page itself gets anything: names of other hosts are refused (a foreign name may be made to
-lead here), and so are requests that another site's page makes (documents are scripts, which any page could load).
+Only a browser of this machine that shows the page itself gets anything. Names of other hosts are refused: a foreign name may be made to
+lead here. Requests that another site's page makes are refused too: documents are scripts, which any page could load.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def carry_out(deployment: Deployment) -> DeploymentState:
 
 
 def _trees_to_send(deployment: Deployment) -> dict[ResourceKey, dict[str, Any]]:
-    """Settings and permissions of each resource as they are to be sent, with what the workspace keeps; references as text."""
+    """Settings and permissions of each resource as the deployment sends them, with what the workspace keeps; references as text."""
     trees = {}
     for key, resource in deployment.wanted.items():
         seen = deployment.observed.get(key)
@@ -325,7 +325,7 @@ def _record_resource(deployment: Deployment, key: ResourceKey, tree: dict[str, A
 
 
 def _read_after_write(api: ResourceRequests, key: ResourceKey, id: str, *, permissions: bool) -> ObservedResource:
-    """A resource that is there: one that was made just now may not be seen at once."""
+    """A resource that exists: the workspace may not show it at once if it was created just now."""
     for seconds in FIND_PAUSES:
         time.sleep(seconds)
         seen = observe(api, key, id, permissions=permissions)

@@ -133,7 +133,7 @@ class RequestTimeouts:
 
     Attributes:
         first: repeated attempts of the very first request, which shows that the host is there at all.
-        repeated: attempts of a later request that may be repeated, and of one that was refused for lack of room.
+        repeated: attempts of a later request that may be repeated, and of a request that was refused for lack of room.
         answer: silence of one request.
     """
 

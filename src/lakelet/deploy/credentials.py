@@ -75,7 +75,7 @@ def arguments(
 
 
 def check_host(host: str | None) -> None:
-    """Raise WORKSPACE_CREDENTIALS for an address with a user or password in it, or one that is neither encrypted nor loopback."""
+    """Raise WORKSPACE_CREDENTIALS for an address that has a user or password in it, or that is neither encrypted nor loopback."""
     if not host:
         return
     parts = urlsplit(host if "://" in host else f"https://{host}")

@@ -192,7 +192,7 @@ def _with_unrecorded(apis: Mapping[ResourceKind, ResourceRequests], desired: Des
 
 
 def refuse_taken(apis: Mapping[ResourceKind, ResourceRequests], desired: DesiredState, creates: Iterable[ResourceKey]) -> None:
-    """Raise DEPLOY_EXISTS if a schema or volume that is to be made is there already."""
+    """Raise DEPLOY_EXISTS if a schema or volume that the deployment must create exists already."""
     wanted = {resource.key: resource for resource in desired.resources}
     for key in creates:
         api = apis[key.kind]

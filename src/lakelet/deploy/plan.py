@@ -252,7 +252,7 @@ class _FieldValues:
 def _compared_resource(
     resource: Resource, state: DeploymentState, observed: ObservedResource, ids: Mapping[ResourceKey, str], force: bool
 ) -> tuple[ResourceUpdate, list[PlanLine]]:
-    """What is to be written to one resource, and the lines of the plan."""
+    """What the deployment must write to one resource, and the lines of the plan."""
     salt, key = state.deployment_id, resource.key
     wanted = masked(resolved(tree_of(resource), ids), salt)
     now = fields(as_found(masked(observed.tree, salt)))

@@ -143,7 +143,7 @@ def load_deployment(client: Client, workspace: Workspace, serial: int) -> Deploy
 
 
 def save(client: Client, workspace: Workspace, state: DeploymentState) -> None:
-    """Write the state, over the one that is there."""
+    """Write the state, over the stored one."""
     write_file(client, state_file(workspace), text_of(state).encode())
 
 

@@ -1,7 +1,7 @@
 """Delta tables by delta-rs, for what reads a version as a whole without Spark: the page, queries, `show`, maintenance, the event log.
 
-`delta_log` says when which engine reads a table. Paths are named here the one way that delta-rs understands: it takes `%20` in a folder's
-name for a blank, panics at `[`, splits at a backslash and refuses a line end, whether it is given a path or a URI. A table in such a folder
+`delta_log` says when which engine reads a table. Paths are named here the one way that delta-rs understands. Given a path or a URI, it
+takes `%20` in a folder's name for a blank, panics at `[`, splits at a backslash and refuses a line end. A table in such a folder
 is opened through links to its files, which lie in a folder of a plain name.
 """
 

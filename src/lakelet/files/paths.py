@@ -101,7 +101,7 @@ class RemotePath:
         return store.create(path, text.encode())
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Remove the file; one that is not there is no error on an object store."""
+        """Remove the file. On an object store a missing file is not an error."""
         store, path = open_store(self._uri, RemoteStore)
         store.remove(path)
 

@@ -1,7 +1,7 @@
 """Signatures: short texts that change whenever a file, a folder or the log of a table changes. Local paths only.
 
 A file counts as changed when its size, one of its times, or its inode differs. The time of the last change of the inode (`ctime`)
-is among them: no program can set it, so a file that is replaced by one of the same size and modification time is noticed as well.
+is among them, which no program can set. So a file that is replaced by one of the same size and modification time is noticed as well.
 """
 
 from __future__ import annotations

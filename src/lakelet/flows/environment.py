@@ -69,7 +69,7 @@ class KeptQueries:
         return kept
 
     def add(self, flow: str, query: KeptQuery) -> None:
-        """Keep a query that was started, in the place of one that has ended."""
+        """Keep a query that was started, instead of the flow's earlier query, which has ended."""
         self._queries[flow] = query
 
     def end(self, flow: str, spark: SparkSession) -> None:

@@ -1,8 +1,8 @@
 """Measurements of a flow, and their events.
 
 In: what Spark counted while rows were written. Out: the `BatchMetrics` that the commit keeps, and events. The ids of the events follow
-from what they report, so an event that the update did not get to write is written by the next one (`repair`), and one that it did write
-is recognised.
+from what they report. So the next update writes an event that this one did not get to write (`repair`), and recognises an event that this
+one did write.
 
 Each row of a view counts once in each flow that reads it (UP-5). Spark counts where the rows pass. A sort passes them twice: a first time
 to find out how they spread. There the view's rows are kept while the query runs. A view that a query reads several times is counted each

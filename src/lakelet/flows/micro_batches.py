@@ -136,7 +136,7 @@ def _append(batches: MicroBatches, batch: _Batch) -> BatchMetrics | None:
 
 
 def _replace(batches: MicroBatches, batch: _Batch) -> BatchMetrics | None:
-    """Put rows in the place of those with the same keys."""
+    """Replace the rows with the same keys by the rows of the batch."""
     task, spec, replaces = batches.task, batches.task.table_spec(batch.rows.schema), batches.task.declared.replaces
     assert replaces is not None
     with arrived(batch.rows, replaces) as exchange:

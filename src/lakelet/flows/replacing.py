@@ -50,7 +50,7 @@ def decide_part(task: FlowTask) -> Decision:
 
 
 def run_part(task: FlowTask) -> Totals:
-    """Compute the rows for which the condition is true, and put them in the place of those that the table has (RP-1).
+    """Compute the rows for which the condition is true, and replace by them those that the table has (RP-1).
 
     Raises LakeletError; then the table is as before.
     """

@@ -235,8 +235,8 @@ def _names_refused(task: FlowTask, batch: DataFrame, problem: PySparkException) 
 def _send_files(task: FlowTask, sink: Sink, batch: DataFrame, number: int, app_id: str) -> int | None:
     """Send a batch into a folder of files, once; return the number of rows, None if unknown.
 
-    Spark's own sink of files goes by the numbers of batches in the folder: it would take the first batches of a second flow, or of one that
-    was reset, for batches that it has.
+    Spark's own sink of files goes by the numbers of batches in the folder. It would take the first batches of a second flow, or of a flow
+    that was reset, for batches that it has.
     """
 
     def write(folder: AnyPath) -> int | None:

@@ -137,7 +137,7 @@ def _store(checkpoint: AnyPath, before: Folders, now: Folders, changed: Mapping[
 
 
 def _complete(checkpoint: AnyPath) -> None:
-    """Put the new contents of logs, if some are stored, in the place of the old ones."""
+    """If new contents of logs are stored, replace the old ones by them."""
     journal = checkpoint / _JOURNAL
     try:
         facts = json.loads(journal.read_text())

@@ -178,9 +178,9 @@ def emit_first_odd_names(task: FlowTask, columns: StructType) -> None:
 
 
 def quarantine_of(task: FlowTask, *, looks: bool = False) -> Quarantine | None:
-    """The quarantine that the flow's next batches have to do with; None if there is none. Registers one that is new.
+    """The quarantine that the flow's next batches have to do with; None if there is none. Registers a new quarantine.
 
-    One that was switched off keeps its rows, but not those of a batch that is tried again, nor those from before a reset.
+    A quarantine that was switched off keeps its rows, but not those of a batch that is tried again, nor those from before a reset.
     `looks`: see `Quarantine`.
     """
     dataset, storage = task.dataset, task.environment.storage

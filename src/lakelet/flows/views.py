@@ -53,8 +53,8 @@ def decide_view(task: FlowTask) -> Decision:
 def view_state(task: FlowTask, known: Mapping[str, int]) -> ViewState:
     """The view's state now. An input's data version moves only when data files were added or removed.
 
-    Versions belong to one table: one that was made again, in its folder or another one, has another name (UP-3). A table from outside has
-    another version whenever its files change.
+    Versions belong to one table: a table that was created again, in its folder or another one, has another name (UP-3). A table from
+    outside has another version whenever its files change.
     """
     environment = task.environment
     versions = {}

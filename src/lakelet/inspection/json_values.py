@@ -126,7 +126,7 @@ _ARROW_NAMES = {
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """The names of columns; one that was there before gets a number, so that each has a key of its own in a JSON record."""
+    """The names of columns. A repeated name gets a number, so that each column has a key of its own in a JSON record."""
     found: list[str] = []
     for name in names:
         number, new = 1, name

@@ -294,7 +294,7 @@ def _places(loaded: LoadedPipeline) -> dict[str, list[Place]]:
 
 
 def _texts(loaded: LoadedPipeline) -> dict[str, str]:
-    """The text of each source file, by path; one that was deleted meanwhile has none, and the next look finds that."""
+    """The text of each source file, by path. A file that was deleted meanwhile has none, and the next check finds that."""
     texts = {}
     for file in map(Path.absolute, loaded.config.files):
         with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
 """Classes of Java by name, and collections of Scala as those of Python.
 
-Each call to Java costs a fraction of a millisecond, and looking up a dotted name costs one for each of its parts: classes, methods and
-objects that stay the same are looked up once in a Java process.
+Each call to Java costs a fraction of a millisecond, and looking up a dotted name costs one for each of its parts. So classes, methods
+and objects that stay the same are looked up once in a Java process.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def metrics_of(spark: SparkSession, observation: Observation) -> Mapping[str, An
 def end_listening(query: Any) -> None:
     """Take the session of a query that has ended off Spark's events; its own listeners get what has been posted before.
 
-    Spark's `StreamingQueryManager`, one for each session with a stream, gets every event of the process for as long as that lives, and
+    Spark's `StreamingQueryManager`, one for each session with a stream, gets every event of the process as long as that lives, and
     holds its session: with a session per flow and round, memory and the time of each event would grow without end. Other queries of the
     session must have ended too. `query`: a StreamingQuery, or None if it was not started.
     """

@@ -132,7 +132,7 @@ def _outside_of_functions(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _names_given(call: ast.expr) -> Iterator[str | None]:
-    """The names that a call of the language gives to what it declares; None for one that is computed. None at all where it has no name."""
+    """The names that a call of the language gives to what it declares; None for a computed name. None at all where it has no name."""
     while isinstance(call, ast.Call):
         function = call.func
         called = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""

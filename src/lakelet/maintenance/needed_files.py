@@ -51,7 +51,7 @@ def stream_positions(checkpoints: AnyPath) -> list[StreamPosition]:
 
 
 def _newest(flow: AnyPath) -> list[AnyPath]:
-    """The checkpoint that a flow uses, which is the one that was written last; on an object store all of them."""
+    """The checkpoint that a flow uses, which is the one written last; on an object store all of them."""
     used = [flow / name for name in names_in(flow) if _batches(flow / name / "offsets")]
     if all(isinstance(folder, Path) for folder in used) and used:
         return [max(used, key=lambda folder: (Path(str(folder)) / "offsets").stat().st_mtime_ns)]
@@ -71,7 +71,7 @@ def _positions(checkpoint: AnyPath, flow: str) -> Iterator[StreamPosition]:
         with suppress(ValueError, AttributeError):
             offset: Any = json.loads(line)
             if isinstance(offset, dict) and "reservoirId" in offset:
-                first = done is None  # nothing was completed: all rows are to be read
+                first = done is None  # nothing was completed: the flow must read all rows
                 version = 0 if first else int(offset["reservoirVersion"])
                 yield StreamPosition(flow, str(offset["reservoirId"]), version, first or bool(offset.get("isStartingVersion")))
 

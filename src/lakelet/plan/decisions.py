@@ -113,8 +113,8 @@ def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfin
 class ViewState:
     """Everything that a materialized view's content depends on. `always`: why it can never be skipped, or None.
 
-    `fingerprint` covers plan, rules, table specification, settings and engine version; `inputs` are data versions of its tables. Behind
-    a line end the name of an input may say which table it is: one that was made again counts its versions from 0 (UP-3).
+    `fingerprint` covers plan, rules, table specification, settings and engine version; `inputs` are data versions of its tables. After
+    a line end the name of an input may say which table it is: a table that was created again counts its versions from 0 (UP-3).
     """
 
     fingerprint: str

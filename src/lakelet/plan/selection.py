@@ -136,7 +136,7 @@ def below_failed(graph: Graph, *, not_done: frozenset[str], excluded: frozenset[
 
 
 def _flows(names: Sequence[str], graph: Graph, namespace: Namespace) -> dict[str, str]:
-    """Flow → key of its target, for the flows whose checkpoints are to be cleared."""
+    """Flow → key of its target, for the flows whose checkpoints the update must clear."""
     streaming = {flow: node.name.key for node in graph.nodes if node.kind in (Kind.STREAMING_TABLE, Kind.SINK) for flow in node.flows}
     by_key = {flow.lower(): flow for flow in streaming}
     found = {}

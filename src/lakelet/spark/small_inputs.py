@@ -16,7 +16,7 @@ IN_ONE_TASK = {_SHUFFLE: "1", _SCAN: "1"}
 
 
 def made_by_lakelet() -> Mapping[str, str | None]:
-    """The values of a local session that nobody has set otherwise; None for one that is not set."""
+    """The values of a local session that nobody has set otherwise; None for a setting without a value."""
     return {_SHUFFLE: str(cores()), _SCAN: None}
 
 

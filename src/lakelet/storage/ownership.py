@@ -37,7 +37,7 @@ def recognised(
 ) -> Owner:
     """Find the pipeline among those that the registry knows; a new one gets the id `new_id`, or another if that one is taken.
 
-    `take_over`: names of pipelines whose tables are to be this one's. Raises USAGE for a name that no other pipeline has.
+    `take_over`: names of pipelines whose tables this one takes over. Raises USAGE for a name that no other pipeline has.
     """
     same = [key for key, recorded in registry.pipelines.items() if recorded.is_same(now)]
     others = {key: recorded for key, recorded in registry.pipelines.items() if key not in same}

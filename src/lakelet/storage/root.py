@@ -345,7 +345,7 @@ def _parsed_registry(text: str, source: str) -> dict[str, Any]:
 
 
 def with_epochs_of_tables(registry: StorageRegistry, at: Callable[[str], AnyPath]) -> StorageRegistry:
-    """An older registry with the reset epochs that its tables have by now: one that was reset since must not use older checkpoints."""
+    """An older registry with the present reset epochs of its tables: a table that was reset since must not use older checkpoints."""
     datasets = {key: replace(d, epoch=max(d.epoch, _epoch_of(at(d.path)))) if d.path else d for key, d in registry.datasets.items()}
     return replace(registry, datasets=datasets)
 

@@ -33,7 +33,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], pa.DataType], ...] = (
 def table_of(rows: Sequence[Row], kinds: Mapping[str, pa.DataType] | None = None) -> pa.Table:
     """Return the rows as a table. Columns without a type in `kinds` get one from their values, as pyspark would infer it.
 
-    Raises ROWS_INVALID where the values of a column have no common type, or do not fit the one that is given.
+    Raises ROWS_INVALID where the values of a column have no common type, or do not fit the given type.
     """
     given, columns = kinds or {}, list(dict.fromkeys(name for row in rows for name in row))
     arrays = {}

@@ -1,13 +1,13 @@
 """Personal data: left out, hashed with a key, replaced by tokens, or masked with the form of the value kept.
 
-The key of `keyed_hash` and `tokenize` is not in the plan: it comes from a frame of one row that is joined to each row, and Spark's plans
+The key of `keyed_hash` and `tokenize` is not in the plan. It comes from a frame of one row that is joined to each row, and Spark's plans
 show the columns of such a frame, not its values. As a literal it would be in `explain()`, in the SQL page and in the event log of Spark. It
 is in the memory of the driver and of the tasks, and in the blocks with which Spark sends it there. For a moment it is in a temporary file
 of the driver, by which pyspark hands rows to Spark. Only with `spark.io.encryption.enabled` are the blocks encrypted on disk and is there
 no such file.
 
 Masks know the forms of e-mail addresses, phone numbers, card numbers and IBANs. What does not have the form is masked as a whole, each
-character by `*`, so that nothing passes because it is malformed; so is a number with no more digits than `keep_last`, of which nothing
+character by `*`, so that nothing passes because it is malformed. So is a number with no more digits than `keep_last`, of which nothing
 would be hidden. NULL stays NULL, the empty text empty.
 """
 

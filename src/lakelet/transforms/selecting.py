@@ -28,7 +28,7 @@ def select(*columns: str) -> OneToOne:
 
 @transform
 def drop(*columns: str, missing_ok: bool = False) -> OneToOne:
-    """Leave out these columns. One that is not there is an error, unless `missing_ok`.
+    """Leave out these columns. A missing column is an error, unless `missing_ok`.
 
     >>> from lakelet.transforms import drop
     >>> spark.range(1).selectExpr("id", "1 AS a", "2 AS b").transform(drop("A")).columns

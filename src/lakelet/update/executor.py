@@ -179,7 +179,7 @@ def pace(settings: Iterable[Mapping[str, str]], *, streaming: bool, external: bo
     """Seconds from one check of a flow's inputs to the next.
 
     `settings`: where `pipelines.trigger.interval` may stand, the first one wins. `external`: the flow reads something else than the
-    pipeline's own tables. A setting of 0 means without a pause.
+    tables that the pipeline writes. A setting of 0 means without a pause.
     """
     given = trigger_interval(settings)
     if given is not None:

@@ -23,8 +23,8 @@ _COMPRESSED = frozenset((".parquet", ".orc", ".avro", ".gz", ".bz2", ".zst", ".x
 
 
 def expected_bytes(config: PipelineConfig, registry: StorageRegistry, *, pipeline_id: str, again: bool = False) -> int | None:
-    """A guess at what the update reads: files that came since the last update below folders that parameters and maps name, all files of
-    tables from outside, and what it reads again of the stored tables. A pipeline of much code is as much work as a large input.
+    """A guess at what the update reads. Those are the files that came since the last update below folders that parameters and maps name,
+    all files of tables from outside, and stored tables that it reads again. A pipeline of much code is as much work as a large input.
 
     `again`: of a full refresh, which reads all that there is. So may an update after one of another pipeline, or one that did not
     complete, or with code that was changed since. Counting stops where more would not change how the session is started. None if nothing

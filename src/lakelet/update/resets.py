@@ -115,7 +115,7 @@ def compare_activity(
 
     A table that a query still reads by its name is not dropped, nor is what a sink wrote. Entries of other pipelines than `owner` do not
     change. `partial`: only some of the sources were loaded, so entries that these do not define do not change either.
-    `quarantines`: keys of those that rows are kept in; one that was switched off is dropped with its dataset only.
+    `quarantines`: keys of those that rows are kept in; a quarantine that was switched off is dropped with its dataset only.
     """
     datasets = {node.name.key for node in graph.nodes if node.kind is not Kind.VIEW}
     kept = {key for key, d in stored.items() if d.quarantine_of is not None and d.quarantine_of.lower() in datasets}

@@ -1,6 +1,6 @@
 """Checks of whole tables after the flows of an update: on the versions that are stored then, each version once (TC-1 to TC-10).
 
-A check reads; it changes nothing but the event log and `system/checks.json`. The file is written when the events are in the log, so a
+A check reads; it changes nothing but the event log and `system/checks.json`. The file is written when the events are in the log. So a
 process that dies before that leaves the version to the next update, and events that the log has already are not written again.
 """
 

@@ -79,7 +79,7 @@ class WorkspacePaths:
         return Path(os.path.normpath(self._base / text[len(self._file_path) :].lstrip("/")))
 
     def remote(self, local: Path, node: ConfigNode) -> str:
-        """The path of a local file or folder in the workspace. One that is not deployed is noted."""
+        """The path of a local file or folder in the workspace. A path outside of the deployed folder is noted as a problem."""
         if not local.is_relative_to(self._base):
             todo = "Put its folder into sync.paths, or move it into the bundle."
             self._problems.bad(node, f"{node.text} lies outside of the folder that is deployed, {self._base}", todo=todo)
@@ -127,7 +127,7 @@ class WorkspacePaths:
         return scalar(requirement.text.replace(self._file_path, f"./{relative}"), requirement)
 
     def _local_of(self, node: ConfigNode) -> Path | None:
-        """The local path that a node means; None for one that is elsewhere in the workspace or in a repository."""
+        """The local path that a node means; None for a path elsewhere in the workspace or in a repository."""
         text = node.text
         if "${" in text:
             return None

@@ -275,7 +275,7 @@ def _parsed(name: str) -> exp.Query:
 
 
 def _text(name: str, source: StoredRelation) -> str:
-    """The query of a view with the views that it reads in the place of their names."""
+    """The query of a view, with the queries of the views that it reads instead of their names."""
     tree = _parsed(name).transform(_in_duckdb_sql)
     own = {cte.alias for cte in tree.find_all(exp.CTE)}
     for table in [table for table in tree.find_all(exp.Table) if table.name not in own]:

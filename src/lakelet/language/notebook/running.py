@@ -69,7 +69,7 @@ class CompiledPiece:
 
 
 LeftOut = Callable[[SourceCells, Exception, ast.stmt, str, ModuleType], None]
-"""Told of a declaration that raised: the source, the error, the statement, the text of the piece, the module."""
+"""Called for a declaration that raised, with the source, the error, the statement, the text of the piece and the module."""
 
 
 @dataclass
@@ -262,7 +262,7 @@ def new_module(file: Path, names: Mapping[str, Any]) -> ModuleType:
 
 _MODULES = frozenset({"dlt", "pyspark.pipelines", "databricks.pipelines"})
 _USUAL = frozenset({"dlt", "dp"})
-"""Names under which the language is imported: one that is missing is a declaration whose import was forgotten."""
+"""Names under which the language is imported: where such a name is missing, the import of a declaration was forgotten."""
 
 
 def declaration_at(error: Exception, code: CodeType, text: str, names: Mapping[str, Any]) -> tuple[ast.stmt, list[ast.stmt]] | None:

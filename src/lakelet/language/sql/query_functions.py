@@ -1,6 +1,6 @@
 """Query functions of SQL datasets: the user's text, run on the session when it is called. No Spark of its own.
 
-The text keeps the line it has in the file, so that Spark's `line 12, pos 3` is a position in the file; the function's code carries file and
+The text keeps the line it has in the file, so that Spark's `line 12, pos 3` is a position in the file. The function's code carries file and
 line too, so that tracebacks and `caller_location` name the statement.
 """
 

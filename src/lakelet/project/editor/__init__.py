@@ -35,7 +35,7 @@ def write_settings(root: Path) -> list[Path]:
     """Make type checkers find the stubs in the project at `root`; return the files that were written, in order.
 
     The stubs go to `typings/`, where Pylance and pyright look by themselves. What else they and mypy need is added to `pyproject.toml`
-    where there is one without a table for the checker. A second call writes nothing, unless Lakelet's version is different.
+    where there is one without a table for the checker. A repeated call writes nothing, unless Lakelet's version is different.
     Raises USAGE if there is no such folder, STORAGE_FAILED where the disk refuses.
     """
     if not root.is_dir():

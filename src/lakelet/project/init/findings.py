@@ -176,7 +176,7 @@ class FileReading:
     stored: int = 0
 
     def with_values(self, values: Mapping[str, str]) -> FileReading:
-        """The same with values of the pipeline's configuration in the place of parameters."""
+        """The same with values of the pipeline's configuration instead of parameters."""
 
         def filled(text: str) -> str:
             return _PARAMETER.sub(lambda found: values.get(found[1], found[0]), text)

@@ -80,7 +80,7 @@ def function_scope(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    """The names that a statement assigns, each with its value; None for one that is not written there."""
+    """The names that a statement assigns, each with its value; None for a value that is not written there."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from _assignments_to(target, statement.value)

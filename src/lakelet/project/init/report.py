@@ -186,7 +186,7 @@ def _advised(group: PipelineFiles, catalog: str | None, schema: str | None) -> M
 
 
 def _namespace(reads: Sequence[TableRead], datasets: Sequence[DatasetFound]) -> tuple[str | None, str | None]:
-    """The catalog and schema that the code takes its own tables to be in: what full names have in front of the name of a dataset."""
+    """The catalog and schema that the code assumes for the tables that it writes: what full names have before the name of a dataset."""
     leads = {size: _leads(reads, {one.parts for one in datasets if len(one.parts) == size}, size) for size in (1, 2)}
     of_schema, of_name = (next((lead for lead, _ in leads[size].most_common() if not _circular(reads, lead, size)), ()) for size in (2, 1))
     catalog = of_name[0] if len(of_name) == 2 else of_schema[0] if of_schema else None
@@ -238,7 +238,7 @@ def _is_own(read: TableRead, datasets: Sequence[DatasetFound], home: tuple[str |
 
 
 def _made_alike(read: TableRead, dataset: DatasetFound) -> bool:
-    """Whether the name that a read says may be one that is made when the code runs."""
+    """Whether the name that a read says may be the dataset's name, which the code makes when it runs."""
     pattern = ".*".join(map(re.escape, re.split(r"\{[^}]*\}", dataset.parts[-1])))
     return re.fullmatch(pattern, read.parts[-1]) is not None
 

@@ -47,7 +47,7 @@ _PRODUCTION = """\
 
 @dataclass(frozen=True)
 class BundlePipeline:
-    """One pipeline of the bundle. `catalog`, `schema`: what its code says of its own tables, None where it says nothing."""
+    """One pipeline of the bundle. `catalog`, `schema`: what its code says of the tables that it writes, None where it says nothing."""
 
     group: PipelineFiles
     catalog: str | None

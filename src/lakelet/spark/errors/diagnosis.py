@@ -154,7 +154,7 @@ def remedy(error: BaseException) -> str | None:
 
 
 def proposed(error: BaseException) -> list[str]:
-    """Spark's list of column names, which need not look like the one that is missing."""
+    """Spark's list of column names, which need not look like the missing name."""
     found = parameter(error, "proposal")
     if found is None and (match := sentences.PROPOSAL.find(str(error))):
         found = match[1]

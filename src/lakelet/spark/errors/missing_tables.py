@@ -12,8 +12,8 @@ _CONDITION = "TABLE_OR_VIEW_NOT_FOUND"
 class MissingTable(DefinitionError, AnalysisException):
     """A table that is not there, which code that asked for it can catch as Spark's error (LG-30). `name`: the table, as it was asked for.
 
-    `kind`: its code, UNKNOWN_DATASET, or CYCLE for the own table of a dataset's function before its first update (LG-32). `others`: errors
-    about further tables of the same query that nobody knows.
+    `kind`: its code, UNKNOWN_DATASET, or CYCLE for the table that a function itself writes, before its first update (LG-32).
+    `others`: errors about further tables of the same query that nobody knows.
     """
 
     others: tuple[MissingTable, ...] = ()

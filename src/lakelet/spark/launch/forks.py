@@ -1,6 +1,6 @@
 """Python processes for Spark without the price of their imports.
 
-Spark starts a new Python for every stream that reads a Python data source, and once more per kind of worker: each of them spends 0.6 to
+Spark starts a new Python for every stream that reads a Python data source, and once more per kind of worker. Each of them spends 0.6 to
 1.2 s of processor time on importing pyspark, pyarrow and Auto Loader. `python_executable` gives Spark an interpreter of the same version
 whose processes are forks of one that has imported them already (docs/decisions/0013-fork-server.md). Used by `session` only.
 """
@@ -24,7 +24,7 @@ from lakelet.spark.launch.fork_server import HASH_SEED
 
 PLAIN_PYTHON = "LAKELET_PLAIN_PYTHON"  # set to leave the fork server out
 _wakers: list[int] = []  # the ends of pipes that start servers ahead of the first request
-_servers: list[subprocess.Popen[bytes]] = []  # the one that was started; collected as garbage, its lifeline would close
+_servers: list[subprocess.Popen[bytes]] = []  # the server that runs; collected as garbage, its lifeline would close
 _LONGEST_ADDRESS = 100  # bytes in the path of a Unix socket, with room for those systems that take the fewest
 
 

@@ -1,7 +1,7 @@
 """Starts the Java process behind a session directly, and connects pyspark to it.
 
-Used by `session` only. pyspark's own way goes through two shell scripts, a Python process and a Java process that merely prints
-the command line; composing that line here saves them, lets Python's imports overlap with the start of Java, and keeps what Java writes
+Used by `session` only. The way of pyspark itself goes through two shell scripts, a Python process and a Java process that merely prints
+the command line. Composing that line here saves them, lets Python's imports overlap with the start of Java, and keeps what Java writes
 off the user's terminal. The line is the one that Spark's launcher prints (`tests/spark/spark/test_session.py` compares them).
 """
 

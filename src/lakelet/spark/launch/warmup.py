@@ -1,6 +1,6 @@
 """Makes this machine ready: Delta's jars in the cache, and the class-data archive that lets later sessions start faster.
 
-`python -m lakelet.spark.launch.warmup` does both, once; a second call finds them and returns. With `--record` it is the warm-up
+`python -m lakelet.spark.launch.warmup` does both, once; a repeated call finds them and returns. With `--record` it is the warm-up
 process itself (started by `archives.make_archive`): a session that touches what updates touch, so that their classes are in the archive.
 """
 

@@ -161,7 +161,7 @@ class TableReader(ABC):
         return self.spark.readStream.table(name) if streaming else self.spark.read.table(name)
 
     def batch_or_stream(self, name: str) -> DataFrame:
-        """The source of a change flow that runs once (CD-13): a view as it is, a stream or a batch; of a table, the rows of now."""
+        """The source of a change flow that runs once (CD-13): a view as it is, a stream or a batch; of a table, its present rows."""
         dataset = self.catalog.dataset(parts_of(name))
         if dataset is None or dataset.kind is not Kind.VIEW:
             return self.table(name, streaming=False)

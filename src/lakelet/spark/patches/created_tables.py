@@ -221,7 +221,7 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
 def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
     """What Spark calls the table that a command outside of dataset functions names; None leaves the name as it is.
 
-    With `creating`, one that is not known yet gets a name. Raises TARGET_KIND for a `--table` that is not a Delta table.
+    With `creating`, an unknown table gets a name. Raises TARGET_KIND for a `--table` that is not a Delta table.
     """
     parts = split_name(name)
     if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and "/" in parts[1]:

@@ -1,8 +1,8 @@
 """Spark's Python processes: how its daemon and workers read their settings, and what pyspark imports when it starts.
 
-The replacements of a daemon or worker last as long as its process. pyspark 4.2.0 lower-cases every setting of a Python function, and the
-schema of its state is one of them: `elementType` becomes `elementtype`, and an array or map in the state of `applyInPandasWithState` fails
-with a KeyError.
+The replacements of a daemon or worker last as long as its process. The release 4.2.0 of pyspark lower-cases every setting of a Python
+function, and the schema of its state is one of them. `elementType` becomes `elementtype`, and an array or map in the state of
+`applyInPandasWithState` fails with a KeyError.
 """
 
 from __future__ import annotations

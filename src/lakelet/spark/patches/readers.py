@@ -81,7 +81,7 @@ def name_parameters(call: Call) -> Call:
 
 @around("the text must be complete before names are looked up")
 def name_frames(call: Call, rest: Rest) -> DataFrame:
-    """Put the names of views in the place of `{frame}`, as pyspark does it."""
+    """Replace `{frame}` by the name of a view, as pyspark does it."""
     given = call.get("kwargs")
     if not given:
         return rest(call)  # type: ignore[no-any-return]

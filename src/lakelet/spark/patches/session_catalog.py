@@ -149,7 +149,7 @@ def _current_names(session: SparkSession) -> dict[str, str]:
 
 
 def register_current_names(session: SparkSession) -> None:
-    """Put functions that give the pipeline's names in the place of Spark's, in the JVM session of this thread."""
+    """Replace Spark's functions by functions that give the pipeline's names, in the JVM session of this thread."""
     for function, name in _current_names(session).items():
         drop_builtin(session, function)
         plain_sql(java_session(session), f"CREATE OR REPLACE TEMPORARY FUNCTION {function}() RETURNS STRING RETURN {literal(name)}")

@@ -104,7 +104,7 @@ def from_json(call: Call, rest: Rest) -> Any:
 
 @before(_INFERRED_WHY)
 def infer_json_schemas(call: Call) -> Call:
-    """Put functions of the session in the place of such calls in SQL text."""
+    """Replace such calls in SQL text by functions of the session."""
     reader = active_reader()
     if not isinstance(reader, TableReader):
         return call

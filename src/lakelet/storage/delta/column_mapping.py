@@ -117,7 +117,7 @@ def kept(transaction: Transaction, spec: TableSpec) -> TableSpec:
 def keeping(stored: T.StructType, wanted: T.StructType) -> T.StructType:
     """The columns `wanted` with the ids and names in files that a table with the columns `stored` has for those it keeps.
 
-    Delta takes a column without them for another one: the change feed of a mapped table, and streams over it, refuse one that was replaced.
+    Delta takes a column without them for another one: the change feed of a mapped table, and streams over it, refuse a replaced column.
     """
     known = {field.name: field for field in stored.fields}
     return T.StructType([_kept(known.get(field.name), field) for field in wanted.fields])

@@ -1,6 +1,6 @@
 """IDENTITY columns: a number for each row, which no other row of the table has or had (DS-28).
 
-The numbers are given when the rows of a commit are written, and the span of all of them is kept in that commit's user metadata, so that a
+The numbers are given when the rows of a commit are written, and the span of all of them is kept in that commit's user metadata. So a
 write that never became a commit used none. The column is an ordinary one of Delta's: only Lakelet numbers its rows.
 """
 

@@ -48,7 +48,7 @@ class RepeatedRows:
         return kept.unionByName(old.join(found, reduce(and_, same), "left_anti").select(*map(_column, rows.columns)))
 
     def _met(self, rows: DataFrame) -> DataFrame:
-        """The keys of rows of the batch that are equal to one that was quarantined before: in all columns that both have."""
+        """The keys of rows of the batch that are equal to a row that was quarantined before: in all columns that both have."""
         columns = self._columns(rows)
         held = _keyed(rows.where(self.earlier), columns, f"{_KEY}old_")
         same = [F.col(f"{_KEY}{n}").eqNullSafe(F.col(f"{_KEY}old_{n}")) for n in range(len(columns))]

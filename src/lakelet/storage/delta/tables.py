@@ -200,7 +200,7 @@ def append(
 def redescribe(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
     """Give a stored table what is declared about it, in one commit that leaves its rows and columns; whether it is described like that now.
 
-    False for a table that is not there, or whose rows are to be replaced first. Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
+    False for a table that does not exist, or whose rows must be replaced first. Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
     """
     with lock_of(path).alone():
         transaction = Transaction(spark, path)

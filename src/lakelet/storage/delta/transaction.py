@@ -85,7 +85,7 @@ class Transaction:
         return int(found) < int((spec.properties or {}).get(EPOCH, "0"))
 
     def done(self, txn: Txn) -> bool:
-        """Whether this micro-batch has been committed before. Reads the table's state: ask only when in doubt."""
+        """Whether this micro-batch has been committed before. Reads the table's state, so ask only of a batch that may be repeated."""
         return int(self._txn.txnVersion(txn.app_id)) >= txn.version
 
     def transactions(self) -> dict[str, int]:

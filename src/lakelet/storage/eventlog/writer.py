@@ -150,7 +150,7 @@ class EventWriter:
 
 
 def ready(path: AnyPath) -> AnyPath:
-    """Return the path of a log to which events can be added. Raises STORAGE_FAILED, and EVENT_LOG_FAILED for one that is not whole."""
+    """Return the path of a log to which events can be added. Raises STORAGE_FAILED, and EVENT_LOG_FAILED for an incomplete log."""
     if not isinstance(path, RemotePath):
         with coded(path):
             table.prepare(path)

@@ -244,7 +244,7 @@ def plain(node: ConfigNode, settings: Settings) -> Any:
 
 
 def refuse_misspelt(node: ConfigNode, known: frozenset[str], what: str, *, only: Collection[str] | None = None) -> None:
-    """Raise CONFIG_INVALID for a key that is not in `known` and looks like one that is. `only`: the keys that are checked."""
+    """Raise CONFIG_INVALID for a key that is not in `known` and looks like a known key. `only`: the keys that are checked."""
     for key, child in node.entries(what).items():
         near = nearest_names(key, known) if key not in known and (only is None or key in only) else ()
         if near:

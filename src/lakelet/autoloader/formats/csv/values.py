@@ -1,8 +1,8 @@
 """Texts of CSV values as typed values: one at a time, which is the exact meaning, and by column (FF-4, FF-16, FS-32).
 
-As in Spark's CSV reader: no blanks around integers, dates in the strict form of a pattern that is given, thousands separators are left out
-of decimals, which are rounded to their scale, and a number beyond DOUBLE is infinite. Lakelet's own rule: a number that a DECIMAL takes
-only rounded is a mismatch where a rescued column takes its text.
+As in Spark's CSV reader, integers have no blanks around them, and dates have the strict form of a pattern that is given. Thousands
+separators are left out of decimals, which are rounded to their scale, and a number beyond DOUBLE is infinite. Lakelet's own rule: a number
+that a DECIMAL takes only rounded is a mismatch where a rescued column takes its text.
 
 `ColumnReader` casts with pyarrow what pyarrow reads in the same way, and reports the other texts, which are read one at a time.
 """

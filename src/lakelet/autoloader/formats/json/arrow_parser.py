@@ -7,8 +7,8 @@ The traps of that parser, and how each is met:
 - it does not check UTF-8, stops at a NUL byte, and does not survive thousands of levels of nesting: all are searched first;
 - it fails on a whole block for one bad line, but names the row: that line is taken out and the rest is read again;
 - fields that the schema does not name appear as extra columns: the lines that hold them are taken out;
-- it refuses numbers and booleans in a text column: once a block shows such values under a name that is a text column wherever the schema
-  has it, they are put in quotes before parsing, which keeps their literal text.
+- it refuses numbers and booleans in a text column: they are put in quotes before parsing, which keeps their literal text. That begins
+  once a block shows such values under a name that is a text column wherever the schema has it.
 """
 
 from __future__ import annotations

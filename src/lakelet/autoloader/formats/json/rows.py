@@ -3,7 +3,7 @@
 The vectorised path (`json.blocks`) must give the same rows; it hands every line it is not sure about to this module.
 
 Lakelet's own rules where the spec is silent:
-- an array keeps the elements that fit (NULL for the others) and the whole array is rescued; without a rescued column an array or map with
+- an array keeps the elements that fit (NULL for the others) and the whole array is rescued. Without a rescued column an array or map with
   an element that does not fit is NULL, as in Spark (FF-39);
 - a repeated key: the last one fills the column, the earlier ones are rescued; several rescued values of one key form an array in the
   order of the file.

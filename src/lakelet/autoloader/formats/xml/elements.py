@@ -1,7 +1,7 @@
 """XML rows: the elements named by `rowTag`, cut out of a text that streams by, and their trees (FF-18).
 
-Only row elements are parsed, one at a time, each without the document's prolog: entities that a DTD declares do not exist in them, so that
-nothing can be expanded without bounds, and one broken row does not end a file.
+Only row elements are parsed, one at a time, each without the document's prolog. Entities that a DTD declares do not exist in them, so that
+nothing can be expanded without bounds. One broken row does not end a file.
 
 A tree is that of `json.syntax_tree`: an element with attributes or children is an `Element` with a pair per attribute, child and piece of
 text, repeated names included; any other element is its text.

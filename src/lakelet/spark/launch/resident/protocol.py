@@ -255,7 +255,7 @@ def write_address(server: ServerAddress) -> Path:
 
 
 def read_address() -> ServerAddress | None:
-    """The address of the server for this working folder and environment; None where there is none, or one that is not this user's alone."""
+    """The address of the server for this working folder and environment; None without one, or if the file is not this user's alone."""
     try:
         handle = os.open(_address_file(), os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(handle, encoding="utf-8") as stream:
