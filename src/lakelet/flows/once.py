@@ -95,7 +95,7 @@ def run_once_stream(task: FlowTask) -> Totals:
     first = read_checkpoint(task.checkpoint()).planned < 0
     if first and not task.flow.stream.watermark:
         write_marker(storage, flow, done=False, **{_ONE_BATCH: True})
-        reached("started")
+        reached("once.started")
     one_batch = bool(read_marker(storage, flow).get(_ONE_BATCH))  # not in the storage of a Lakelet that made several batches
     totals = _run(task, first=first) if one_batch else streams.run_stream(task)
     write_marker(storage, flow, done=True)
