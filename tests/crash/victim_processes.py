@@ -99,10 +99,12 @@ def copy_where_stopped(group: int, asked: Path, folder: Path, images: Path) -> N
     """
     with suppress(psutil.NoSuchProcess):  # one has just ended: the next look sees the others
         leader = psutil.Process(group)
-        if leader.status() != psutil.STATUS_STOPPED:
-            return
         there = {file: psutil.Process(int(pid)) for file in asked.iterdir() if (pid := file.read_text())}
-        members = {one for one in (leader, *leader.children(recursive=True), *there.values()) if one.status() != psutil.STATUS_ZOMBIE}
+        if leader.status() != psutil.STATUS_STOPPED:
+            if not there:
+                _resume_late_stops(asked)
+            return
+        members = {one for one in (*_asked_to_stop(asked), leader, *there.values()) if one.status() != psutil.STATUS_ZOMBIE}
         for one in members:
             one.suspend()
         if any(one.status() != psutil.STATUS_STOPPED for one in members):
@@ -112,6 +114,33 @@ def copy_where_stopped(group: int, asked: Path, folder: Path, images: Path) -> N
             file.unlink()
         for one in members:
             one.resume()
+
+
+_looked_for_late_stops = [0.0]
+
+
+def _resume_late_stops(asked: Path) -> None:
+    """Let processes go on that stopped themselves after the copy at their point was made: they looked for its file just before that.
+
+    Looks twice a second. A process that has just got to another point stops itself again.
+    """
+    if time.monotonic() - _looked_for_late_stops[0] < 0.5:
+        return
+    for one in _asked_to_stop(asked):
+        with suppress(psutil.NoSuchProcess):
+            if one.status() == psutil.STATUS_STOPPED:
+                one.resume()
+    _looked_for_late_stops[0] = time.monotonic()
+
+
+def _asked_to_stop(asked: Path) -> list[psutil.Process]:
+    """All processes that were started with `STOP:<asked>`, in whatever group, whoever their parent is now."""
+    found = []
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            if one.environ().get("LAKELET_FAILPOINT") == f"STOP:{asked}":
+                found.append(one)
+    return found
 
 
 def end(process: subprocess.Popen[str]) -> None:
