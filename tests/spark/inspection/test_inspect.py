@@ -12,6 +12,7 @@ from lakelet.base.names import Namespace
 from lakelet.dashboard.tables import StoredTables
 from lakelet.inspection import inspector, statements
 from lakelet.spark.session_clones import user_session
+from lakelet.storage.eventlog import reading
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import append
 from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
@@ -215,22 +216,22 @@ def test_events_come_in_order_and_in_the_form_of_the_live_output(spark, tmp_path
     start = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
     newer = written_events(tmp_path, "bb-2", start + timedelta(hours=1), [("create_update", "two"), ("flow_progress", "work")])
     older = written_events(tmp_path, "ba-1", start, [("create_update", "one"), ("flow_progress", "done"), ("update_progress", "end")])
-    found = inspector.read_events(tmp_path)
+    found = reading.read_events(tmp_path)
     assert [e["message"] for e in found] == ["two", "work"]
     assert {k: v for k, v in found[0].items() if k != "origin"} == {
         k: v for k, v in json.loads(json.dumps(newer[0].as_json())).items() if k != "origin"
     }
     assert found[0]["origin"].items() >= newer[0].as_json()["origin"].items()
-    assert [e["message"] for e in inspector.read_events(tmp_path, update="ba")] == [e.message for e in older]
-    assert [e["message"] for e in inspector.read_events(tmp_path, every=True)] == ["one", "done", "end", "two", "work"]
-    assert [e["message"] for e in inspector.read_events(tmp_path, every=True, event_type="create_update")] == ["one", "two"]
+    assert [e["message"] for e in reading.read_events(tmp_path, update="ba")] == [e.message for e in older]
+    assert [e["message"] for e in reading.read_events(tmp_path, every=True)] == ["one", "done", "end", "two", "work"]
+    assert [e["message"] for e in reading.read_events(tmp_path, every=True, event_type="create_update")] == ["one", "two"]
     with pytest.raises(LakeletError, match="no update has an id that begins with x") as caught:
-        inspector.read_events(tmp_path, update="x")
+        reading.read_events(tmp_path, update="x")
     assert caught.value.todo == "Known, newest first: bb-2, ba-1"
     with pytest.raises(LakeletError, match="several updates"):
-        inspector.read_events(tmp_path, update="b")
+        reading.read_events(tmp_path, update="b")
     assert rows_of(spark, tmp_path, "SELECT count(*) AS n FROM event_log WHERE origin.update_id = 'ba-1'") == [{"n": 3}]
-    assert inspector.read_events(tmp_path / "nowhere") == []
+    assert reading.read_events(tmp_path / "nowhere") == []
 
 
 @pytest.mark.parametrize("clauses", ["", "PARTITIONED BY (p)", "TBLPROPERTIES (delta.enableDeletionVectors = true)"])

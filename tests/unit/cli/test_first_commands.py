@@ -52,14 +52,14 @@ archives.make_archive = lambda: (cache / "archives" / "fitting.jsa").write_text(
 from lakelet.spark.launch import session
 
 session.start_session = refuse
-from lakelet.inspection import watching
+from lakelet.inspection import pipeline_watch
 
 
 def end(watch):
     raise KeyboardInterrupt
 
 
-watching.PipelineWatch.go_on = end
+pipeline_watch.PipelineWatch.go_on = end
 from lakelet.cli.main import main
 
 sys.exit(main(sys.argv[1:]))

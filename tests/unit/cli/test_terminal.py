@@ -50,7 +50,7 @@ fake = types.ModuleType("lakelet.pipeline")
 fake.Pipeline = Slow
 sys.modules["lakelet.pipeline"] = fake
 from lakelet.cli.main import main
-from lakelet.inspection import preview, watching
+from lakelet.inspection import pipeline_watch, preview
 
 
 def slow_preview(pipeline, name, rows):
@@ -59,17 +59,17 @@ def slow_preview(pipeline, name, rows):
     return preview.Preview("main.shop.raw", "streaming_table", (("id", "bigint"),), None, ({"id": 1},), 1, 0, (), ())
 
 
-class SlowWatch(watching.PipelineWatch):
+class SlowWatch(pipeline_watch.PipelineWatch):
     def begin(self):
         report("Analysing", 14, 25)
         time.sleep(1.6)
-        self.report(watching.ValidDefinitions(None, 25, 1.6))
+        self.report(pipeline_watch.ValidDefinitions(None, 25, 1.6))
 
     def go_on(self):
         raise KeyboardInterrupt
 
 
-preview.preview, watching.PipelineWatch = slow_preview, SlowWatch
+preview.preview, pipeline_watch.PipelineWatch = slow_preview, SlowWatch
 sys.exit(main(sys.argv[1:]))
 """
 ROOT = Path(__file__).parents[3]
