@@ -9,12 +9,12 @@ from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatRead
 
 _MODULES = {
     "avro": "typed.avro.AvroFormat",
-    "binaryfile": "fixed_columns.BinaryFormat",
+    "binaryfile": "text_and_binary.BinaryFormat",
     "csv": "csv.format.CsvFormat",
     "json": "json.format.JsonFormat",
     "orc": "typed.orc.OrcFormat",
     "parquet": "typed.parquet.ParquetFormat",
-    "text": "fixed_columns.TextFormat",
+    "text": "text_and_binary.TextFormat",
     "xml": "xml.format.XmlFormat",
 }
 NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
