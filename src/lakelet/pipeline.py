@@ -34,7 +34,7 @@ from lakelet.update.stopping import only_interrupting
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakelet.flows.replays import Replayed
+    from lakelet.flows.replays import ReplayResult
     from lakelet.language.loader import LoadedSources
     from lakelet.quality.definitions import TableCheck
     from lakelet.spark.names.catalog import Catalog
@@ -207,7 +207,7 @@ class Pipeline:
             with only_interrupting():
                 return update.run()
 
-    def replay(self, dataset: str, *, listeners: Sequence[Listener] = ()) -> tuple[UpdateResult, Replayed | None]:
+    def replay(self, dataset: str, *, listeners: Sequence[Listener] = ()) -> tuple[UpdateResult, ReplayResult | None]:
         """Judge the rows that the quarantine of a dataset has by its present rules, and give the dataset those that pass.
 
         It is an update that runs no flow. Return how it ended, and what it did if it did not fail. Raises like `run`, and QUARANTINE_REPLAY
@@ -267,11 +267,9 @@ class Pipeline:
         again = bool(request.full_refresh or request.full_refresh_all)
         base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
 
-        from lakelet.config.rule_files import FOLDER as RULES
         from lakelet.flows.environment import Environment
         from lakelet.jvm.delta_encoders import give_offered
         from lakelet.language.loader import loaded
-        from lakelet.quality.applied_rules import unapplied, with_rule_locations
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.outside import Outside, OutsideTables, StorageTables
         from lakelet.spark.patches.update_context import UpdateContext, patched
@@ -300,11 +298,7 @@ class Pipeline:
                 locate=config.paths.mapped,
             ) as found,
         ):
-            found = replace(found, definitions=with_rule_locations(found.definitions, config.root / RULES))
-            if not found.errors and found.complete:
-                modules = [Path(file) for module in found.helpers if (file := getattr(module, "__file__", None))]
-                rules = unapplied(found.definitions, config.root / RULES, [*config.files, *modules], partial=config.partial)
-                found = replace(found, notices=(*found.notices, *rules))
+            found = _with_rule_files(config, found)
             if config.only is not None:
                 found = replace(found, definitions=found.definitions.only(config.only))
             found = replace(found, definitions=with_conditions(found.definitions, request.replace_where, config.namespace))
@@ -350,6 +344,20 @@ def _without_package(found: LoadedSources, checks: Mapping[str, tuple[TableCheck
 
     error = without_package((d.name, checks[d.name.key]) for d in found.definitions.datasets if d.name.key in checks)
     return () if error is None else (error,)
+
+
+def _with_rule_files(config: PipelineConfig, found: LoadedSources) -> LoadedSources:
+    """The declarations, whose rules say where in the rule files they stand, and notices about rules that no decorator asks for."""
+    from lakelet.config.rule_files import FOLDER
+    from lakelet.quality.applied_rules import unapplied, with_rule_locations
+
+    folder = config.root / FOLDER
+    found = replace(found, definitions=with_rule_locations(found.definitions, folder))
+    if found.errors or not found.complete:
+        return found
+    modules = [Path(file) for module in found.helpers if (file := getattr(module, "__file__", None))]
+    notices = unapplied(found.definitions, folder, [*config.files, *modules], partial=config.partial)
+    return replace(found, notices=(*found.notices, *notices))
 
 
 def _hidden_tables(config: PipelineConfig, found: LoadedSources) -> list[Notice]:

@@ -424,10 +424,10 @@ def distinct(errors: Iterable[LakeletError]) -> tuple[LakeletError, ...]:
 _START_OVER = "start over: a full refresh of the dataset for the state of a source, --storage DIR for a storage."
 
 
-def unknown_format(what: object, found: object, known: int, *, anew: str = _START_OVER) -> LakeletError:
-    """Return the FORMAT_UNKNOWN error for something stored in format `found`. This version reads `known` alone. `anew`: what also helps."""
+def unknown_format(what: object, found: object, known: int, *, remedy: str = _START_OVER) -> LakeletError:
+    """Return the FORMAT_UNKNOWN error for something stored in format `found`. Only `known` is read. `remedy`: what else helps."""
     what = f"{what} has format {found}; this Lakelet reads format {known}"
-    return LakeletError("FORMAT_UNKNOWN", what, todo=f"Use the Lakelet version that wrote it, or {anew}")
+    return LakeletError("FORMAT_UNKNOWN", what, todo=f"Use the Lakelet version that wrote it, or {remedy}")
 
 
 def nearest_names(name: str, known: Iterable[str], limit: int = 2, cutoff: float = 0.6) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ class ChangeState:
         found: dict[str, Any] = json.loads(properties.get(PROPERTY, "{}"))
         format = found.pop("format", None)
         if format != _FORMAT:
-            raise unknown_format("the state of the change table", format, _FORMAT, anew="do a full refresh of the table.")
+            raise unknown_format("the state of the change table", format, _FORMAT, remedy="do a full refresh of the table.")
         rules = tuple(NullRule(NullUpdates(nulls), tuple(map(tuple, columns))) for nulls, *columns in found.pop("rules"))
         tracked = found.pop("tracked")
         return cls(**found, rules=rules, tracked=None if tracked is None else (tracked[0], tuple(tracked[1])))

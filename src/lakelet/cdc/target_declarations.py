@@ -28,7 +28,7 @@ KEPT = {"delta.enableExpiredLogCleanup": "false"}
 def redescribe(session: SparkSession, target: AnyPath, wanted: TableSpec) -> bool:
     """`tables.redescribe` for a change table: one commit in the internal log, which the target's follows.
 
-    Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
+    Raises schemas.PartitioningMismatch, NOT_NULL_VIOLATED.
     """
     inner = target / INTERNAL
     with lock_of(inner).alone():

@@ -164,7 +164,7 @@ def _read_state(client: Client, path: str) -> DeploymentState | None:
     try:
         document = json.loads(content)
         if document["format"] != FORMAT:
-            raise unknown_format(path, document["format"], FORMAT, anew="remove what is deployed with it, and deploy again.")
+            raise unknown_format(path, document["format"], FORMAT, remedy="remove what is deployed with it, and deploy again.")
         return state_of(document)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         todo = "Put an earlier one in its place: a copy of each deployment lies in the folder `deployments` beside it."

@@ -39,7 +39,7 @@ _KEY = "lakelet_replay"
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """Result of a replay: quarantined rows judged, those of them released, and the counts of the rules.
 
     `waiting`: quarantined rows were left out because an update has not finished the batch that they came with.
@@ -63,7 +63,7 @@ def check_replay(task: FlowTask) -> None:
         raise LakeletError("QUARANTINE_REPLAY", "it has no quarantine", dataset=name, where=where, todo=todo)
 
 
-def replay(task: FlowTask) -> Replayed:
+def replay(task: FlowTask) -> ReplayResult:
     """Judge the quarantined rows by the present rules, and give those that pass to the dataset.
 
     Raises LakeletError; then nothing was released.
@@ -86,12 +86,12 @@ def _place(task: FlowTask) -> AnyPath | None:
     return storage.at(known.path) if known is not None and known.quarantine_of is not None else None
 
 
-def _replay(task: FlowTask, spark: SparkSession, path: AnyPath) -> Replayed:
+def _replay(task: FlowTask, spark: SparkSession, path: AnyPath) -> ReplayResult:
     environment, rules = task.environment, task.dataset.expectations
     spec = task.table_spec(task.analyzed.schema)
     transaction = Transaction(spark, path)
     if transaction.read_version < 0 or transaction.outdated(spec):
-        return Replayed(0, 0, ())
+        return ReplayResult(0, 0, ())
     rows = transaction.rows()
     tried = _tried(task)
     waits = [batch for batch in unfinished_batches(transaction, Transaction(spark, task.path())) if batch.app_id in tried]
@@ -109,7 +109,7 @@ def _replay(task: FlowTask, spark: SparkSession, path: AnyPath) -> Replayed:
         transaction.discard(files)
         if found.rows:
             emit_batch(environment.reporter, metrics)
-        return Replayed(found.rows, 0, quality, bool(waits))
+        return ReplayResult(found.rows, 0, quality, bool(waits))
 
     def decide() -> BatchMetrics:
         record = {"update_id": release, "judged": found.rows, "released": found.kept, "rules": [asdict(rule) for rule in quality]}
@@ -119,7 +119,7 @@ def _replay(task: FlowTask, spark: SparkSession, path: AnyPath) -> Replayed:
 
     released = _of(transaction.rows_of(files), release)
     _append(task, spark, released, release, decide)
-    return Replayed(found.rows, found.kept, quality, bool(waits))
+    return ReplayResult(found.rows, found.kept, quality, bool(waits))
 
 
 def _tried(task: FlowTask) -> set[str]:
@@ -213,4 +213,4 @@ def _is_done(task: FlowTask, release: str) -> bool:
     )
 
 
-__all__ = ["Replayed", "check_replay", "finish_replay", "replay"]
+__all__ = ["ReplayResult", "check_replay", "finish_replay", "replay"]

@@ -10,16 +10,14 @@ change while they are read make the flow start again, a few times.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.continuous_rounds import QueryRounds
 from lakelet.autoloader.discovery.listing import is_change
 from lakelet.autoloader.schema_growth import texts_of
 from lakelet.autoloader.state.ledger import is_offset
@@ -30,7 +28,7 @@ from lakelet.cdc import writing
 from lakelet.cdc.changes import Layout, layout
 from lakelet.flows.checkpoints import Checkpoint, discard_half_written, read_checkpoint
 from lakelet.flows.context import FileReads, FlowTask, RunReader, run_reader
-from lakelet.flows.environment import may_stay, new_rounds
+from lakelet.flows.environment import KeptQuery, may_stay, new_rounds
 from lakelet.flows.failures import mode_of, stream_failure
 from lakelet.flows.json_growth import begin, emit_json_changes, fields_unknown
 from lakelet.flows.metrics import Totals, emit_change, emit_stream_progress, emit_warnings, sorted_in_parts
@@ -51,21 +49,16 @@ _MAX_INTERRUPTIONS = 5
 _SCHEMA_CHANGED = ("DELTA_SCHEMA_CHANGED", "DELTA_STREAMING_METADATA_EVOLUTION")
 
 
-class Running(Protocol):
-    """A query that was started, the reader that opened its sources, what its batches raised, and what ends its rounds if it has such."""
+class RunningQuery(KeptQuery, Protocol):
+    """A query that was started, with the reader that opened its sources and what its batches raised."""
 
-    @property
-    def query(self) -> Future[Any]: ...
     @property
     def reader(self) -> RunReader: ...
     @property
     def failure(self) -> BaseException | None: ...
-    @property
-    def rounds(self) -> QueryRounds | None: ...
-    def __call__(self, batch: DataFrame, number: int) -> None: ...
 
 
-Query = TypeVar("Query", bound=Running)
+Query = TypeVar("Query", bound=RunningQuery)
 
 
 def run_stream(task: FlowTask, *, one_batch: bool = False) -> Totals:
@@ -202,7 +195,7 @@ def opened(task: FlowTask, spark: SparkSession, state: Checkpoint, rounds: str =
     return reader, frame, shape
 
 
-def _wait(spark: SparkSession, batches: Running) -> BaseException | None:
+def _wait(spark: SparkSession, batches: RunningQuery) -> BaseException | None:
     """Wait until the query has ended, or its round; what it failed with."""
     rounds, query = batches.rounds, batches.query.result()
     try:
@@ -221,7 +214,7 @@ def _wait(spark: SparkSession, batches: Running) -> BaseException | None:
     return None
 
 
-def _let_go(spark: SparkSession, batches: Running) -> None:
+def _let_go(spark: SparkSession, batches: RunningQuery) -> None:
     """Release what a query that has ended had."""
     if batches.rounds is not None:
         batches.rounds.close()
@@ -229,7 +222,7 @@ def _let_go(spark: SparkSession, batches: Running) -> None:
     end_listening(batches.query.result())
 
 
-def _recovered(task: FlowTask, batches: Running, failure: BaseException) -> bool:
+def _recovered(task: FlowTask, batches: RunningQuery, failure: BaseException) -> bool:
     """Whether the flow should be built again and go on: the schema of a source or of a `from_json` grew."""
     changed = emit_json_changes(task, batches.reader)
     for number in range(len(batches.reader.sources)):

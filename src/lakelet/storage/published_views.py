@@ -68,5 +68,5 @@ def load_views(storage: Storage) -> Mapping[str, PublishedView]:
     except (FileNotFoundError, ValueError):  # cut off: the next update writes it again
         return {}
     if kept.get("format") != _FORMAT:
-        raise unknown_format(_FILE, kept.get("format"), _FORMAT, anew=f"remove {storage.system / _FILE}: the next update writes it.")
+        raise unknown_format(_FILE, kept.get("format"), _FORMAT, remedy=f"remove {storage.system / _FILE}: the next update writes it.")
     return {key: PublishedView(**view) for key, view in kept["views"].items()}

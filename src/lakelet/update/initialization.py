@@ -36,7 +36,7 @@ from lakelet.storage.published_views import event_log_view, published, save_view
 from lakelet.storage.root import LastUpdate
 from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
-from lakelet.update.recovery import Repaired, repair
+from lakelet.update.recovery import RepairResult, repair
 from lakelet.update.resets import Activity, activity_notices, compare_activity, drop_inactive, with_resets
 from lakelet.update.tasks import Task, UnanalyzedTask
 
@@ -79,7 +79,7 @@ def report_plan(opened: OpenedPipeline, progress: UpdateProgress, everything: Se
             progress.decided(task, Decision(Strategy.EXCLUDED, "it was not selected"))
 
 
-def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
+def _register(opened: OpenedPipeline, repaired: RepairResult) -> Activity:
     """Record the update, its tables and views in the registry, and drop inactive tables where that is configured."""
     config, owner, storage, catalog = opened.config, opened.owner, opened.storage, opened.environment.catalog
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
@@ -113,7 +113,7 @@ def report_start(opened: OpenedPipeline, progress: UpdateProgress, *, attempt: i
         progress.update_is(state)
 
 
-def _report_repairs(opened: OpenedPipeline, repaired: Repaired, recovered: str | None) -> None:
+def _report_repairs(opened: OpenedPipeline, repaired: RepairResult, recovered: str | None) -> None:
     """Emit notices about repairs of what the previous update left."""
     reporter, died = opened.reporter, repaired.died
     if died is not None:

@@ -45,7 +45,7 @@ class _Log:
 
 
 @dataclass(frozen=True)
-class Repaired:
+class RepairResult:
     """The storage after a repair.
 
     `registry`: as it should have been left. `died`: the last update if its process ended before it did. `events_added`: how many of its
@@ -57,11 +57,11 @@ class Repaired:
     events_added: int = 0
 
 
-def repair(environment: Environment, registry: StorageRegistry, flows: Iterable[FlowTask]) -> Repaired:
+def repair(environment: Environment, registry: StorageRegistry, flows: Iterable[FlowTask]) -> RepairResult:
     """Write the events that the last update did not get to, and return the registry as it should be; the caller saves it."""
     last = registry.last_update
     if last is None or last.clean:
-        return Repaired(registry)
+        return RepairResult(registry)
     storage = environment.storage
     log = _Log(logged(storage.events, last.id))
     reporter = environment.reporter.of_update(last.id, log.add)
@@ -87,7 +87,7 @@ def repair(environment: Environment, registry: StorageRegistry, flows: Iterable[
     if log.events:
         writer.append(storage.events, log.events)
     reached("update.repaired")
-    return Repaired(replace(registry, datasets=datasets), None if log.known.ended else last, len(log.events))
+    return RepairResult(replace(registry, datasets=datasets), None if log.known.ended else last, len(log.events))
 
 
 def _table_folders(root: AnyPath, registry: StorageRegistry) -> Sequence[str]:

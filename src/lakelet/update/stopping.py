@@ -15,22 +15,22 @@ QUICK_SECONDS = 2.0
 INTERRUPTED = 130
 
 
-class Terminated(KeyboardInterrupt):
+class TerminationSignal(KeyboardInterrupt):
     """SIGTERM came; treated like Ctrl-C."""
 
 
 def cancellation_cause(stop: BaseException) -> str:
     """Return the cause of the cancellation, as the event log names it (EL-9)."""
-    return "WORKFLOW_CANCELLATION" if isinstance(stop, Terminated) else "USER_ACTION"
+    return "WORKFLOW_CANCELLATION" if isinstance(stop, TerminationSignal) else "USER_ACTION"
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `Terminated` in the main thread when SIGTERM comes inside the block. Outside of the main thread nothing changes."""
+    """Raise `TerminationSignal` in the main thread when SIGTERM comes inside the block. Outside of the main thread nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _Stopper(Terminated))
+    before = signal.signal(signal.SIGTERM, _Stopper(TerminationSignal))
     try:
         yield
     finally:

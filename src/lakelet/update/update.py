@@ -16,7 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.flows.handlers import around_hook
-from lakelet.flows.replays import Replayed, check_replay, replay
+from lakelet.flows.replays import ReplayResult, check_replay, replay
 from lakelet.jvm.hadoop import forget_servers
 from lakelet.language.model import Kind
 from lakelet.storage.delta.deferred_upkeep import DEFERRED
@@ -223,7 +223,7 @@ class Replay(Update):
 
     def __init__(self, opened: OpenedPipeline, events: EventWriter) -> None:
         super().__init__(opened, events)
-        self.found: Replayed | None = None
+        self.found: ReplayResult | None = None
         self._task = _flow_of(opened)
         check_replay(self._task)
 

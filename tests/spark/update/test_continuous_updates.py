@@ -12,7 +12,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.plan.selection import Request
-from lakelet.update.stopping import Terminated, stoppable
+from lakelet.update.stopping import TerminationSignal, stoppable
 from tests.spark.update.pipelines import BRANCHES, BRONZE, FAST, FRAGILE, states
 
 
@@ -162,7 +162,7 @@ def test_sigterm_stops_what_has_not_begun_and_keeps_what_is_finished(project):
     ended = stopped_when(
         p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "COMPLETED" for e in events), number=signal.SIGTERM
     )
-    assert isinstance(ended, Terminated)
+    assert isinstance(ended, TerminationSignal)
     assert p.rows("first") == [0, 1]
     assert p.statuses() == {"first": "COMPLETED", "second": "STOPPED"}
     causes = {e.body["cancellation_cause"] for e in p.events if e.event_type == "update_progress" and "cancellation_cause" in e.body}
@@ -201,7 +201,7 @@ def test_a_job_at_work_is_cancelled_and_the_flow_is_stopped_not_failed(project):
             running.append(timer.start())
 
     p.events = []
-    with pytest.raises(Terminated), stoppable():
+    with pytest.raises(TerminationSignal), stoppable():
         p.pipeline.run(Request(), listeners=[listen])
     assert time.monotonic() - began < 110
     assert p.statuses() == {"numbers": "STOPPED"}

@@ -11,14 +11,14 @@ from textwrap import dedent
 
 import pytest
 
-from lakelet.update.stopping import Terminated, cancellation_cause, only_interrupting, stoppable
+from lakelet.update.stopping import TerminationSignal, cancellation_cause, only_interrupting, stoppable
 
 
 def test_sigterm_is_like_ctrl_c_inside_the_block_and_as_before_behind_it() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
         signal.raise_signal(signal.SIGTERM)
-    assert isinstance(stopped.value, Terminated)
+    assert isinstance(stopped.value, TerminationSignal)
     assert signal.getsignal(signal.SIGTERM) is before
     assert cancellation_cause(stopped.value) == "WORKFLOW_CANCELLATION"
     assert cancellation_cause(KeyboardInterrupt()) == "USER_ACTION"

@@ -71,6 +71,19 @@ def text_chunks(stream: BinaryIO, codec: str | None) -> Iterator[str]:
     yield from _decoded_chunks(head, stream, codec or wide_codec(head) or "utf-8")
 
 
+def longer_text(kept: str, chunks: Iterator[str]) -> tuple[str, int, bool]:
+    """A text with about as much again of what follows it: the longer text, how many characters came, and whether that was all."""
+    parts, taken, ended = [kept], 0, False
+    while not ended and taken <= len(kept):
+        chunk = next(chunks, None)
+        if chunk is None:
+            ended = True
+        else:
+            parts.append(chunk)
+            taken += len(chunk)
+    return "".join(parts), taken, ended
+
+
 def _decoded_chunks(head: bytes, stream: BinaryIO, codec: str) -> Iterator[str]:
     if codec in _WIDE:
         codec = next((found for bom, found in _BOMS if head.startswith(bom) and found.startswith(codec)), _WIDE[codec])

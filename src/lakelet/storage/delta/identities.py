@@ -33,14 +33,14 @@ class Span(NamedTuple):
         return self if other is None else Span(min(self.low, other.low), max(self.high, other.high))
 
 
-class Numbering:
+class IdentityValues:
     """Numbers the rows of one commit. `spans`: the numbers that rows have or had before it, by column; a column without rows has none."""
 
     def __init__(self, columns: Sequence[IdentityColumn], spans: Mapping[str, Span]) -> None:
         self._columns, self._spans = tuple(columns), dict(spans)
 
     @classmethod
-    def begun(cls, transaction: Transaction, columns: Sequence[IdentityColumn], kept: Mapping[str, Sequence[int]]) -> Numbering:
+    def begun(cls, transaction: Transaction, columns: Sequence[IdentityColumn], kept: Mapping[str, Sequence[int]]) -> IdentityValues:
         """What numbers the rows of a transaction. `kept`: the spans that commits of the table keep; others are looked up in its rows."""
         spans: dict[str, Span] = {}
         for column in columns:
@@ -93,4 +93,4 @@ def _span(rows: DataFrame, column: IdentityColumn) -> Span | None:
     return None if low is None else Span(int(low), int(high))
 
 
-__all__ = ["KEY", "Numbering", "Span", "newest_spans"]
+__all__ = ["KEY", "IdentityValues", "Span", "newest_spans"]

@@ -43,7 +43,7 @@ class Incompatible(Exception):
         self.path, self.stored, self.incoming = path, stored, incoming
 
 
-class Repartitioned(Incompatible):
+class PartitioningMismatch(Incompatible):
     """A table is declared with other partition columns than its files have."""
 
     def __init__(self, stored: Sequence[str], wanted: Sequence[str]) -> None:
@@ -325,7 +325,7 @@ def unstorable(schema: T.StructType, partition_cols: Sequence[str]) -> tuple[str
 
 def incompatible_error(problem: Incompatible, *, dataset: str, where: Any) -> LakeletError:
     """The coded error for a change of types or of partition columns that the stored table cannot take."""
-    if isinstance(problem, Repartitioned):
+    if isinstance(problem, PartitioningMismatch):
         todo = f"Change them back, or rebuild the table from its sources: lakelet run --full-refresh {dataset}"
         what = f"its partition columns changed: {problem}"
         return LakeletError("PARTITIONS_CHANGED", what, dataset=dataset, where=where, todo=todo)

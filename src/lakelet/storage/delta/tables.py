@@ -25,7 +25,7 @@ from lakelet.jvm.scala import items
 from lakelet.jvm.sessions import java_session, plain_sql
 from lakelet.storage.delta import column_mapping, not_null, schemas, table_spec
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.identities import Numbering, newest_spans
+from lakelet.storage.delta.identities import IdentityValues, newest_spans
 from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.split_write import LeavingRows, Marks, split_files
@@ -167,7 +167,8 @@ def append(
     """Append one micro-batch in one commit; None if it had been committed before (only checked when `replayed`).
 
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
-    go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
+    go in the same commit. Raises schemas.Incompatible if a column cannot be stored, and schemas.PartitioningMismatch for other partition
+    columns.
     """
     made, lock = made_before(spark, path, spec), lock_of(path)
     with lock.alone() if spec.identities else lock.shared():  # two appends must not give the same numbers
@@ -200,7 +201,7 @@ def append(
 def redescribe(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
     """Give a stored table what is declared about it, in one commit that leaves its rows and columns; whether it is described like that now.
 
-    False for a table that does not exist, or whose rows must be replaced first. Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
+    False for a table that does not exist, or whose rows must be replaced first. Raises schemas.PartitioningMismatch, NOT_NULL_VIOLATED.
     """
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
@@ -259,7 +260,7 @@ def _append(
     return WriteResult(version, metrics)
 
 
-def numbering_of(transaction: Transaction, spec: TableSpec) -> Numbering:
+def numbering_of(transaction: Transaction, spec: TableSpec) -> IdentityValues:
     """What numbers the rows of a commit, behind the numbers that earlier commits gave."""
 
     def user_metadata(log: TableLog, version: int) -> Iterator[Mapping[str, Any] | None]:
@@ -268,7 +269,7 @@ def numbering_of(transaction: Transaction, spec: TableSpec) -> Numbering:
             version -= 1
 
     kept = newest_spans(user_metadata(TableLog(transaction.path), transaction.read_version)) if spec.identities else {}
-    return Numbering.begun(transaction, spec.identities, kept)
+    return IdentityValues.begun(transaction, spec.identities, kept)
 
 
 @contextmanager

@@ -96,7 +96,7 @@ class Transaction:
         """Set columns, properties and comment in this transaction; nothing happens if they are as wished.
 
         `replace`: the table's columns become exactly those of `spec` (materialized views); else they must contain the stored ones, and
-        partition columns stay: raises schemas.Repartitioned.
+        partition columns stay: raises schemas.PartitioningMismatch.
         """
         if self.read_version < 0:
             properties = table_spec.properties({}, spec.properties or {}, spec.declared)
@@ -111,7 +111,7 @@ class Transaction:
         if not replace:
             stored = _strings(current.partitionColumns())
             if [c.lower() for c in stored] != [c.lower() for c in spec.partition_cols]:
-                raise schemas.Repartitioned(stored, spec.partition_cols)
+                raise schemas.PartitioningMismatch(stored, spec.partition_cols)
             spec = dataclasses.replace(spec, schema=self._with_type_changes(spec.schema))
         metadata = self._metadata(spec, current.id(), properties, None if created is None else int(created))
         if replace:

@@ -13,7 +13,7 @@ from json.decoder import JSONDecodeError
 from typing import Any
 
 from lakelet.autoloader.discovery.files import Files, unreadable
-from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks, wide_codec
+from lakelet.autoloader.formats.charsets import is_utf8, longer_text, text_chunks, utf8_chunks, wide_codec
 from lakelet.autoloader.formats.json.syntax_tree import BrokenText, Scanner, Syntax, parse_prefix
 from lakelet.autoloader.formats.text_blocks import BLOCK_BYTES, open_stream, splittable
 from lakelet.autoloader.text_values import is_utf8 as has_utf8
@@ -175,16 +175,8 @@ class _Window:
     def _take_in_more(self) -> bool:
         """Take in about as much again as is held; False at the end of the text."""
         wanted = len(self._text) - self._at
-        parts = [self._text[self._at :]]
-        taken = 0
-        while not self._done and taken <= wanted:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                self._done = True
-            else:
-                parts.append(chunk)
-                taken += len(chunk)
-        self._text, self._at = "".join(parts), 0
+        self._text, taken, self._done = longer_text(self._text[self._at :], self._chunks)
+        self._at = 0
         return taken > 0 or self._just_done(wanted)
 
     def _just_done(self, wanted: int) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from lakelet.autoloader.formats.charsets import longer_text
 from lakelet.autoloader.formats.json.syntax_tree import BrokenText, Node, Obj
 
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
@@ -86,7 +87,7 @@ class _Cutter:
         self._outside = re.compile(rf"<!--|<!\[CDATA\[|<\?|<{tag}(?=[\s/>])")
         self._inside = re.compile(rf"<!--|<!\[CDATA\[|<\?|<{tag}(?=[\s/>])|</{tag}\s*>")
         self._chunks = chunks
-        self._text, self._done = "", False
+        self._text = ""
 
     def rows(self) -> Iterator[str]:
         at = 0
@@ -135,16 +136,7 @@ class _Cutter:
 
     def _take_in_more(self, keep: int) -> bool:
         """Drop the text before `keep` and take in about as much again as is left; False at the end."""
-        parts = [self._text[keep:]]
-        wanted, taken = len(parts[0]), 0
-        while not self._done and taken <= wanted:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                self._done = True
-            else:
-                parts.append(chunk)
-                taken += len(chunk)
-        self._text = "".join(parts)
+        self._text, taken, _ = longer_text(self._text[keep:], self._chunks)
         return taken > 0
 
 
