@@ -187,7 +187,8 @@ def read_options(
         first, *others = values.items() or [(option.name, option.default)]
         other = next((other for other in others if other[1] != first[1]), None)
         if other is not None:
-            what = f"option {prefix}{first[0]} is {first[1]!r} and {prefix}{other[0]} is {other[1]!r}: they are two names of one option"
+            texts = [f"{prefix}{name} is {given[name.lower()]!r}" for name in (first[0], other[0])]
+            what = f"option {' and '.join(texts)}: they are two names of one option"
             raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=where, todo="Leave one of them out.")
         found[key] = first[1]
     return found
