@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.dashboard.changes import what_changed
-from lakelet.storage.eventlog.fold import reduce_events
+from lakelet.storage.eventlog.fold import UpdateFold, reduce_events
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, DefinitionPlace, RecordPlace
 from tests.event_logs import FAILURE, Log, shop
@@ -42,6 +43,23 @@ def test_counts_of_a_flow_are_sums_over_its_events() -> None:
     (run,) = reduce_events(log.rows).updates[0].runs
     assert (run.status, run.rows, run.dropped, run.seconds) == (FlowState.COMPLETED, 15, 3, 3.0)
     assert [(c.name, c.passed, c.failed, c.pass_rate) for c in run.rules] == [("has_id", 15, 3, 15 / 18)]
+
+
+def test_what_is_kept_of_a_continuous_update_does_not_grow_with_its_batches() -> None:
+    def kept(batches: int) -> int:
+        log = Log()
+        update = log.update()
+        for _ in range(batches):
+            update.flow("orders", 1, 2, status="RUNNING", rows=10, rules={"has_id": (10, 1)})
+            update.emit("late_records", {"dropped_by_watermark": 1}, dataset="orders", flow="orders", level="WARN")
+        fold = UpdateFold(log.rows[0]["origin"]["update_id"])
+        for row in log.rows:
+            fold.take(row)
+        assert [(c.passed, c.failed) for c in fold.value().runs[0].rules] == [(10 * batches, batches)]
+        fold.seen.clear()
+        return len(pickle.dumps(fold))
+
+    assert kept(500) < kept(50) + 50  # numbers with more digits
 
 
 def test_a_rule_of_a_view_is_counted_for_the_view() -> None:

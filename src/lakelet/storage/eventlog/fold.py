@@ -33,6 +33,8 @@ from lakelet.storage.rule_counts import RuleCount, summed
 Row = Mapping[str, Any]
 """One row of the event log."""
 Value = TypeVar("Value")
+Counts = dict[tuple[str, str], RuleCount]
+"""What each rule counted, by dataset and name."""
 Key = tuple[int, int]
 """Place of an event in its update: its sequence number and its time."""
 _BECAUSE = re.compile(r"^Flow '[^']*' (?:is|has|was) [A-Z]+ because ", re.DOTALL)
@@ -72,8 +74,8 @@ class _Flow:
     failed_attempts: int = 0
     rows_reported: bool = False
     counts: dict[str, int] = field(default_factory=dict)
-    rules: list[RuleCount] = field(default_factory=list)
-    unwritten_rules: list[RuleCount] = field(default_factory=list)
+    rules: Counts = field(default_factory=dict)
+    unwritten_rules: Counts = field(default_factory=dict)
     backlog: dict[str, int] = field(default_factory=dict)
     backlog_read: Key = (-1, -1)
     unread_place: tuple[Key, RecordPlace] | None = None
@@ -94,8 +96,8 @@ class _Flow:
             attempts=self.failed_attempts + (self.status is not FlowState.FAILED) or 1,
             last_rows_at=self.written_at,
             reason=self.reason,
-            rules=_summed_counts(self.rules),
-            unwritten_rules=_summed_counts(self.unwritten_rules),
+            rules=_in_order_of_names(self.rules),
+            unwritten_rules=_in_order_of_names(self.unwritten_rules),
             failure=self.failure if self.status is FlowState.FAILED else None,
             backlog=Backlog(**self.backlog) if self.backlog else None,
             to_sink=self.to_sink,
@@ -106,8 +108,8 @@ class _Flow:
         )
 
 
-def _summed_counts(counts: Sequence[RuleCount]) -> tuple[RuleCount, ...]:
-    return tuple(count for _, count in sorted(summed(counts).items())) if counts else ()
+def _in_order_of_names(counts: Counts) -> tuple[RuleCount, ...]:
+    return tuple(count for _, count in sorted(counts.items()))
 
 
 @dataclass
@@ -130,6 +132,7 @@ class UpdateFold:
     changes: dict[str, tuple[Key, SchemaChangeEvent]] = field(default_factory=dict)
     checks: dict[str, tuple[Key, TableCheckResult]] = field(default_factory=dict)
     warnings: dict[str, tuple[Key, UpdateWarning]] = field(default_factory=dict)
+    repeated: set[str] = field(default_factory=set)
     definitions: DefinitionEvents = field(default_factory=DefinitionEvents)
     seen: set[str] = field(default_factory=set)
 
@@ -172,14 +175,17 @@ class UpdateFold:
 
     def is_repeated(self, message: str) -> bool:
         """Whether several warnings have this text."""
-        return sum(warning.text == message for _, warning in self.warnings.values()) > 1
+        return message in self.repeated
 
     def _take_warning(self, row: Row, timestamp: int) -> None:
         kind = row["event_type"]
         if kind in _COUNTED or (row.get("level") == Level.WARN and kind not in _SHOWN_AS_VALUES):
             skipped = kind == EventType.FLOW_PROGRESS and _event_body(row).get("status") == FlowState.SKIPPED
-            warning = UpdateWarning(str(row.get("message") or ""), counted=skipped or kind in _COUNTED)
-            self.warnings[row["id"]] = (_sequence_number(row), timestamp), warning
+            text, key = str(row.get("message") or ""), (_sequence_number(row), timestamp)
+            if text in self.warnings:
+                self.repeated.add(text)
+                key = min(key, self.warnings[text][0])
+            self.warnings[text] = key, UpdateWarning(text, counted=skipped or kind in _COUNTED)
 
     def value(self, number: int = 0) -> UpdateSummary:
         """What the update did so far. `number`: its place in the log."""
@@ -196,7 +202,7 @@ class UpdateFold:
             tuple(flow.value() for flow in sorted(self.flows.values(), key=lambda f: (f.first, f.dataset, f.flow))),
             tuple(_in_order(self.changes)),
             tuple(_in_order(self.checks)),
-            tuple({warning.text: warning for warning in _in_order(self.warnings)}.values()),
+            tuple(_in_order(self.warnings)),
             self.failure,
             self.definitions.value(self.pipeline),
             self.last,
@@ -204,7 +210,7 @@ class UpdateFold:
 
 
 def _in_order(found: Mapping[str, tuple[Key, Value]]) -> list[Value]:
-    """Values by the id of their event, in the order of the events."""
+    """Values by the id of their event, or by their text, in the order of the events."""
     return [value for _, (_, value) in sorted(found.items(), key=lambda item: (item[1][0], item[0]))]
 
 
@@ -375,8 +381,10 @@ def _add_measurements(flow: _Flow, body: Row, timestamp: int) -> None:
     flow.add("dropped", quality.get("dropped_records"))
     flow.add("quarantined", quality.get("quarantined_records"))
     counts = [RuleCount.of_event(rule, flow.dataset) for rule in quality.get("expectations") or ()]
-    flow.rules += counts
-    flow.unwritten_rules += counts if "scope" in quality else ()
+    if counts:  # added up at once: a continuous update has events without end
+        flow.rules = summed([*flow.rules.values(), *counts])
+    if counts and "scope" in quality:
+        flow.unwritten_rules = summed([*flow.unwritten_rules.values(), *counts])
 
 
 def _on_backlog(flow: _Flow, metrics: Row, key: tuple[int, int]) -> None:
