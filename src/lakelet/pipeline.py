@@ -268,7 +268,6 @@ class Pipeline:
         base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
 
         from lakelet.flows.environment import Environment
-        from lakelet.jvm.delta_encoders import give_offered
         from lakelet.language.loader import loaded
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.outside import Outside, OutsideTables, StorageTables
@@ -276,7 +275,6 @@ class Pipeline:
         from lakelet.storage.eventlog.events import Reporter
         from lakelet.update.opened import LoadedPipeline
 
-        give_offered()
         roots = [*config.import_roots]
         stored = ExistingTables(storage)
         context = UpdateContext(

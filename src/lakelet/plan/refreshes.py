@@ -52,7 +52,7 @@ class Issue:
     """Why a view is computed as a whole.
 
     Attributes:
-        type: Databricks' `issue_type`, such as PLAN_NOT_INCREMENTALIZABLE.
+        type: Databricks' name for it, such as PLAN_NOT_INCREMENTALIZABLE.
         reason: a clause that reads well after "because".
         sub_type: Databricks' name of the kind of it, such as TIME_FUNCTION; None where there is none.
         remedy: what the author can do, a sentence; None where nothing.

@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import lakelet
 from lakelet.jvm.frames import without_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ENCODERS = """
-import json, re, sys
-from pathlib import Path
-from lakelet.jvm.delta_encoders import give_encoders, keep_encoders
-from lakelet.spark.launch.session import start_session
-spark = start_session(input_bytes=0)
-context, file = spark.sparkContext, Path(sys.argv[2])
-given = give_encoders(context, file) if sys.argv[1] == "given" else keep_encoders(context, file)
-java = context._jvm
-
-def instance(owner, name):
-    return getattr(getattr(owner, name), "MODULE$")
-
-def reflects():
-    field = java.java.lang.Class.forName("scala.reflect.runtime.package$").getDeclaredField("bitmap$0")
-    field.setAccessible(True)
-    return bool(field.get(None))
-
-def shown(encoder):
-    parts = [encoder.schema().json(), *(encoder_part.toString() for encoder_part in (encoder.objSerializer(), encoder.objDeserializer()))]
-    return [re.sub(r"#\\d+|\\d+(?=, )|lambdavariable\\([^)]*\\)", "", part) for part in parts]
-
-delta = java.org.apache.spark.sql.delta
-kept = instance(delta.implicits, "package$")
-actions = instance(delta.actions, "Action$")
-found = {
-    "add": shown(kept.addFileEncoder()), "single": shown(kept.singleActionEncoder()),
-    "log": actions.logSchema().json(), "added": actions.addFileSchema().json(),
-}
-print(json.dumps([given, reflects(), found]))
-"""
 ML = """
 import sys
 from lakelet.spark.launch.session import start_session
@@ -65,46 +30,6 @@ def printed(script: str, *arguments: Any) -> list[str]:
     done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True, timeout=300)
     assert done.stderr == ""
     return done.stdout.splitlines()
-
-
-@pytest.mark.long
-def test_delta_has_the_encoders_that_it_derives_without_deriving_them(tmp_path: Path) -> None:
-    derived = json.loads(printed(ENCODERS, "derived", tmp_path / "encoders")[0])
-    given = json.loads(printed(ENCODERS, "given", tmp_path / "encoders")[0])
-    assert (derived[:2], given[:2]) == ([None, True], [True, False])
-    assert given[2] == derived[2]
-
-
-def test_an_update_gives_delta_the_encoders_that_were_offered(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakelet.jvm import delta_encoders
-
-    asked: list[Path] = []
-    given = threading.Event()
-
-    def give(context: Any, file: Path) -> bool:
-        asked.append(file)
-        given.set()
-        return False
-
-    monkeypatch.setattr(delta_encoders, "give_encoders", give)
-    (tmp_path / "encoders").touch()
-    delta_encoders.offer_encoders(spark.sparkContext, tmp_path / "absent")
-    delta_encoders.offer_encoders(spark.sparkContext, tmp_path / "encoders")
-    (tmp_path / "code.sql").write_text("CREATE OR REFRESH MATERIALIZED VIEW v AS SELECT 1 AS a")
-    for _ in range(2):
-        lakelet.load(tmp_path / "code.sql", storage=tmp_path / "storage", spark=spark).run()
-    assert given.wait(timeout=30)
-    assert asked == [tmp_path / "encoders"]
-
-
-def test_a_file_that_holds_no_encoders_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    from lakelet.jvm.delta_encoders import give_encoders
-
-    (tmp_path / "encoders").write_bytes(b"\xac\xed\x00\x05and then nothing")
-    assert not give_encoders(spark.sparkContext, tmp_path / "encoders")
-    assert not give_encoders(spark.sparkContext, tmp_path / "absent")
-    spark.range(3).write.format("delta").save(str(tmp_path / "table"))
-    assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 3
 
 
 GONE = """

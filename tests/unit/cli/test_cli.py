@@ -377,7 +377,7 @@ def test_doctor_gives_one_line_per_check_and_the_remedy(monkeypatch, capsys):
 def test_help_loads_nothing_heavy():
     code = (
         "import sys, lakelet.cli.main as m; m.main(['run', '--help']);"
-        "sys.exit(any(x in sys.modules for x in ('pyspark', 'pandas', 'deltalake', 'pyarrow', 'numpy', 'yaml', 'rich')))"
+        "sys.exit(any(x in sys.modules for x in ('pyspark', 'pandas', 'deltalake', 'pyarrow', 'numpy', 'yaml', 'rich', 'psutil')))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 

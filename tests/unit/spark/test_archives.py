@@ -114,18 +114,3 @@ def test_a_warm_up_that_fails_is_told_with_its_last_words(make_java: MakeJava, c
         archives.make_archive()
     assert caught.value.code == "ARCHIVE_FAILED"
     assert list((cache / "archives").iterdir()) == []
-
-
-def test_the_encoders_appear_with_the_archive_and_go_with_it(make_java: MakeJava, cache: Path, warm_up: Callable[[str], None]) -> None:
-    make_java()
-    put_jars(cache / "jars")
-    (cache / "archives").mkdir()
-    for age in range(3):
-        for suffix in (".jsa", ".encoders"):
-            (cache / "archives" / f"{age}{suffix}").touch()
-            os.utime(cache / "archives" / f"{age}{suffix}", (age, age))
-    warm_up('echo encoders > "${LAKELET_RECORD_CLASSES%.jsa}.encoders"; echo classes > "$LAKELET_RECORD_CLASSES"')
-    made = archives.make_archive()
-    assert made.with_suffix(archives.ENCODERS).read_text() == "encoders\n"
-    left = {name + suffix for name in (made.stem, "1", "2") for suffix in (".jsa", ".encoders")}
-    assert {path.name for path in made.parent.iterdir()} == left

@@ -1,7 +1,6 @@
-"""What later starts take from an earlier process, so that they need not make it again: classes of Java, encoders of Delta.
+"""Java's class-data archive: the loaded classes of a session that has done what updates do, which later starts take over.
 
-Java's class-data archive holds the loaded classes of a session that has done what updates do. Beside it lie the encoders of Delta's
-actions (`delta_encoders`). Imports neither Spark nor pyspark.
+Imports neither Spark nor pyspark.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ from lakelet.spark.launch.environment import (
 RECORD_CLASSES = "LAKELET_RECORD_CLASSES"
 """Variable that names the file into which a Java process writes its archive at its end."""
 KEPT_ARCHIVES = 3
-ENCODERS = ".encoders"
-"""Suffix of the file beside an archive that holds the encoders."""
 _WARM_UP = 2
 """Number of what the warm-up process does and keeps: with another one, earlier archives do not fit any more."""
 _NOT_IN_NAMES = r"[^\w.+-]"
@@ -72,7 +69,7 @@ def note_use(archive: Path) -> None:
 def make_archive() -> Path:
     """Make the class-data archive for this Java and these jars in a warm-up process (20 s or so), put it in place, and return its path.
 
-    The encoders of Delta's actions are put beside it. The most recently used archives are kept, because other environments have their own.
+    The most recently used archives are kept, because other environments have their own.
     Raises ARCHIVE_FAILED with the last output of the process.
     """
     try:
@@ -88,12 +85,9 @@ def make_archive() -> Path:
             if done.returncode or not made.is_file():
                 why = "\n".join(done.stdout.strip().splitlines()[-3:]) or None
                 raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=why, todo=_ARCHIVE_TODO)
-            with suppress(FileNotFoundError):  # of another Delta, whose encoders are not kept
-                os.replace(made.with_suffix(ENCODERS), target.with_suffix(ENCODERS))
             os.replace(made, target)
         for old in sorted(target.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)[:-KEPT_ARCHIVES]:
             old.unlink(missing_ok=True)
-            old.with_suffix(ENCODERS).unlink(missing_ok=True)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=str(error), todo=_ARCHIVE_TODO) from error
     return target

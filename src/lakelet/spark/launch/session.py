@@ -18,13 +18,12 @@ from lakelet.base.phases import report
 from lakelet.base.user_code import PACKAGE
 from lakelet.files.remote import S3Settings
 from lakelet.files.scratch import scratch_folder
-from lakelet.jvm.delta_encoders import offer_encoders
 from lakelet.jvm.first_session import look_up_sources, session_of
 from lakelet.jvm.hadoop import write_no_checksum_files
 from lakelet.jvm.local_files import use_quick_local_files
 from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import java_process
-from lakelet.spark.launch.archives import ENCODERS, archive_path, note_use
+from lakelet.spark.launch.archives import archive_path, note_use
 from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.quick_start import import_pyspark
@@ -276,7 +275,6 @@ def _new_session(java: java_process.JavaProcess, launch: Launch, *, meanwhile: C
             use_quick_local_files(context)
         write_no_checksum_files(context)
     look_up_sources(context)
-    offer_encoders(context, launch.archive.with_suffix(ENCODERS))
     return session_of(context)
 
 

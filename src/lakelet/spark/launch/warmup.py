@@ -6,7 +6,6 @@ process itself (started by `archives.make_archive`): a session that touches what
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.jvm.processes import gateway_of
-from lakelet.spark.launch.archives import ENCODERS, RECORD_CLASSES, archive_path, make_archive
+from lakelet.spark.launch.archives import archive_path, make_archive
 from lakelet.spark.launch.environment import ensure_jars, require_java
 
 if TYPE_CHECKING:
@@ -30,11 +29,9 @@ def prepare() -> Path:
 
 def record() -> None:
     """Run the warm-up and end the Java process in order, for it writes the archive while it ends."""
-    from lakelet.jvm.delta_encoders import keep_encoders
     from lakelet.spark.launch.session import start_session
 
     spark = start_session(app_name="lakelet warm-up")
-    keep_encoders(spark.sparkContext, Path(os.environ[RECORD_CLASSES]).with_suffix(ENCODERS))
     with tempfile.TemporaryDirectory(prefix="lakelet-warmup-") as folder:
         exercise(spark, Path(folder))
     process = gateway_of(spark).proc

@@ -11,12 +11,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import redacted, redacted_values
 from lakelet.storage.eventlog.states import EventType, Level, Maturity
-from lakelet.storage.root import Storage
+
+if TYPE_CHECKING:
+    from lakelet.storage.root import Storage
 
 
 @dataclass(frozen=True)
