@@ -37,9 +37,10 @@ SECOND = [
 ]
 CONVERTING = "changes.converted"  # only reached where the options of a flow changed
 PREPARING = "changes.prepared"  # only reached where the table gets column mapping or type widening
+COMPACTING = "changes.compacted"  # only reached after many commits; see tests/spark/cdc/test_heads.py
 OF_OTHERS = {"changes.taken", "changes.adopted", "changes.settled"}  # see test_commits_of_others.py
 POINTS = [
-    *(point for point in FAILPOINTS if point.startswith("changes.") and point not in {CONVERTING, PREPARING, *OF_OTHERS}),
+    *(point for point in FAILPOINTS if point.startswith("changes.") and point not in {CONVERTING, PREPARING, COMPACTING, *OF_OTHERS}),
     "changes.mirrored@2",
     "batch.started@2",
 ]

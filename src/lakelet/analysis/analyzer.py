@@ -313,6 +313,7 @@ class AnalysisPass:
             kind = Kind.STREAMING_TABLE if own.kind.streams else Kind.MATERIALIZED_VIEW
         stored = self.inputs.stored.get(key)
         checks.check_flows(dataset, kind, [f.declared for f in flows], stored)
+        checks.check_refresh_policy(dataset, kind, flows[0].batch)
         inputs = tuple(i for i in stored_inputs(nodes, key) if i != key)
         if dataset.sink is not None:
             sink_path(dataset, self.inputs.catalog)

@@ -20,12 +20,14 @@ from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
 from lakelet.analysis.plan_facts import Placeholders, aggregates_all
+from lakelet.analysis.results import BatchPlan
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.cdc.checks import is_unordered
 from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed, without_rows
-from lakelet.language.model import Dataset, Flow, Kind, Replacement
+from lakelet.language.model import Dataset, Flow, Kind, RefreshPolicy, Replacement
 from lakelet.language.registry import Notice
+from lakelet.plan.refresh_choice import RefreshFacts, never
 from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 from lakelet.spark.names.reader import ddl
 from lakelet.storage.delta import column_mapping, schemas
@@ -99,6 +101,32 @@ def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: Sto
             where=dataset.where,
             dataset=str(dataset.name),
             todo=f"Change it back, give it another name, or drop its rows and compute it again: lakelet run --full-refresh {dataset.name}",
+        )
+
+
+def check_refresh_policy(dataset: Dataset, kind: Kind, batch: BatchPlan) -> None:
+    """Raise REFRESH_NOT_INCREMENTAL for a view that its policy asks to compute in part, and that never can be (IV-44)."""
+    policy = dataset.refresh_policy
+    if kind is not Kind.MATERIALIZED_VIEW or batch.shape is None or policy in (RefreshPolicy.AUTO, RefreshPolicy.FULL):
+        return
+    facts = RefreshFacts(
+        policy=policy,
+        shape=batch.shape,
+        changes=(),
+        partitions=None if batch.partitions is None or dataset.expectations or dataset.identities else 0,
+        rules=frozenset(rule.action.value for rule in dataset.expectations),
+        identities=bool(dataset.identities),
+        quarantined=dataset.keeps_dropped,
+    )
+    issue = never(facts)
+    if issue is not None:
+        raise LakeletError(
+            "REFRESH_NOT_INCREMENTAL",
+            f"its refresh policy is {policy.value}, and each refresh would compute all of it",
+            where=dataset.where,
+            dataset=str(dataset.name),
+            why=f"[{issue.name}] {issue.reason}",
+            todo=f"{f'{issue.remedy} ' if issue.remedy else ''}Or leave the policy out, which then computes all of it.",
         )
 
 

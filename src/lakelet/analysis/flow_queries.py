@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
@@ -21,8 +22,12 @@ from lakelet.analysis.checks import check_replacement, part_of
 from lakelet.analysis.from_json_checks import check_json_columns, fields_missing, with_remedy
 from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, refuse_own_rows
 from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan, never_skippable, partition_source, plan_text, stream_plan, traced_plan
+from lakelet.analysis.plan_tree import Node, plan_tree
+from lakelet.analysis.refused_queries import ASKS_FOR_ROWS, UNKNOWN_PLAN, reads_judged_view, reads_with_options
 from lakelet.analysis.results import AnalysisInputs, AnalyzedDataset, AnalyzedFlow, BatchPlan, Findings, UnanalyzedDataset
 from lakelet.analysis.rule_checks import check_rules
+from lakelet.analysis.used_columns import ALL_USED, UsedColumns, used_columns
+from lakelet.analysis.view_shapes import QueryFacts, shape_of
 from lakelet.autoloader.reader_arguments import struct_of
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
@@ -34,10 +39,13 @@ from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.snapshot_versions import copy_of, sequence_of
 from lakelet.cdc.state import keeps_events
 from lakelet.config.properties import TOMBSTONES, look_up
-from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
+from lakelet.jvm.errors import Py4JError
+from lakelet.jvm.frames import plan_json
+from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind, RefreshPolicy
 from lakelet.language.registry import Notice, reading
 from lakelet.plan.graph import GraphNode
-from lakelet.plan.kinds import kind_of
+from lakelet.plan.kinds import VIEW, FlowKind, kind_of
+from lakelet.plan.refreshes import Issue
 from lakelet.spark import settings
 from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import UpdateSession, flow_session
@@ -47,6 +55,9 @@ _HELD_FOR_EVER = (
     "rows that its watermark holds back never reach the table, as the flow runs once: read the source of an aggregate as a batch, with "
     "spark.read.table or dlt.read"
 )
+_ANSI = "spark.sql.ansi.enabled"
+_OF_RESULTS = ("spark.sql.session.timeZone", _ANSI)
+"""Settings of Spark that decide about values of a result, whoever set them."""
 _ROWS_MISSING = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
 
 
@@ -140,7 +151,7 @@ class FlowQuery:
         stream = self._stream(changes, frame) if frame.isStreaming else NO_STREAM
         complete = frame.isStreaming and self._runs_complete(frame)
         kind = kind_of(flow, to_sink=dataset.sink is not None, streams=frame.isStreaming, complete=complete)
-        batch = BatchPlan() if frame.isStreaming else self._batch(frame, of_views)
+        batch = BatchPlan() if frame.isStreaming else self._batch(frame, of_views, kind)
         return AnalyzedFlow(flow, kind, columns, stream, batch, tuple(reader.sources), of_views, transforms, plan)
 
     # ------------------------------------------------------------------------------------------- calls of the function
@@ -258,25 +269,72 @@ class FlowQuery:
         others = [f for f in self.inputs.catalog.flows[self.dataset.name.key] if f is not self.flow]
         return checks.runs_complete(self.inputs.placeholders, self.dataset, self.flow, others, frame)
 
-    def _batch(self, frame: DataFrame, of_views: Mapping[str, str]) -> BatchPlan:
+    def _batch(self, frame: DataFrame, of_views: Mapping[str, str], kind: FlowKind) -> BatchPlan:
         dataset, placeholders = self.dataset, self.inputs.placeholders
         computed_rows = part_of(self.flow, frame)
-        always = "its function looks at rows" if self.reader.needs_rows else never_skippable(computed_rows, placeholders)
-        fingerprint = self._fingerprint(computed_rows, of_views)
-        judged = any(view.expectations for view in self._views_read(self.reader.reads.values()))
-        partitions = None if judged or self.flow.replaces is not None else partition_source(frame, placeholders, dataset.partition_cols)
-        return BatchPlan(fingerprint, always, tuple(self.reader.outside), partitions)
+        always = ASKS_FOR_ROWS if self.reader.needs_rows else never_skippable(computed_rows, placeholders)
+        plan = _plan_tree(computed_rows)
+        used = used_columns(plan) if plan is not None else ALL_USED
+        text = plan_text(computed_rows, used)
+        fingerprint = self._fingerprint(text, used, of_views)
+        judged = next((view for view in self._views_read(self.reader.reads.values()) if view.expectations), None)
+        grouped = judged is None and self.flow.replaces is None
+        partitions = partition_source(frame, placeholders, dataset.partition_cols) if grouped else None
+        shape = None
+        if kind is VIEW:
+            refused = (
+                reads_judged_view(str(judged.name)) if judged is not None else next(map(reads_with_options, self.reader.special), None)
+            )
+            ansi = self._setting(_ANSI, of_views).lower() == "true"
+            facts = self._facts(frame.schema, always, refused, ansi=ansi, tries="try_sum(" in text)
+            shape = shape_of(plan, facts) if plan is not None else UNKNOWN_PLAN
+        return BatchPlan(fingerprint, always, tuple(self.reader.outside), partitions, shape)
 
-    def _fingerprint(self, frame: DataFrame, of_views: Mapping[str, str]) -> str:
+    def _facts(self, schema: StructType, always: str | None, refused: Issue | None, *, ansi: bool, tries: bool) -> QueryFacts:
+        types = [None if "collate" in f.dataType.simpleString() else f.dataType.jsonValue() for f in schema.fields]
+        return QueryFacts(
+            relations=self.inputs.placeholders.reads,
+            reads=self.reader.columns,
+            types=types,
+            refused=refused,
+            always=always,
+            ansi=ansi,
+            tries=tries,
+            by_chance=_asks_for_parts(self.dataset),
+        )
+
+    def _setting(self, name: str, of_views: Mapping[str, str]) -> str:
+        """A setting of Spark as the flow has it."""
+        return self._conf(of_views).get(name) or str(self.inputs.spark.conf.get(name))
+
+    def _fingerprint(self, text: str, used: UsedColumns, of_views: Mapping[str, str]) -> str:
         """Return a digest of all that a view's rows depend on besides its input rows."""
         dataset, spark = self.dataset, self.inputs.spark
         rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
         table = [dataset.partition_cols, checks.declared_types(dataset, spark)]  # the rest changes no row (TP-1)
         table += [(column.name, str(column.identity), column.generated) for column in dataset.identities]
+        inputs = [(self.inputs.placeholders.reads.get(first), types) for first, types in used.types]
         made = spark.settings_of_code()
-        conf = {**of_views, **dataset.spark_conf, **({"": dict(made)} if made else {})}
-        parts = [plan_text(frame), rules, table, conf, dict(self.inputs.parameters), VERSION, spark.version]
+        conf = {
+            **of_views,
+            **dataset.spark_conf,
+            **({"": dict(made)} if made else {}),
+            **{n: self._setting(n, of_views) for n in _OF_RESULTS},
+        }
+        parts = [text, inputs, rules, table, conf, dict(self.inputs.parameters), VERSION, spark.version]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _plan_tree(frame: DataFrame) -> Node | None:
+    """The plan of a query; None where Spark cannot write it as JSON."""
+    with suppress(PySparkException, Py4JError):
+        return plan_tree(plan_json(frame))
+    return None
+
+
+def _asks_for_parts(dataset: Dataset) -> bool:
+    """Whether the author asks for a refresh in part also where the result depends on the order of rows."""
+    return dataset.refresh_policy in (RefreshPolicy.INCREMENTAL, RefreshPolicy.INCREMENTAL_STRICT)
 
 
 # --- settings of views --------------------------------------------------------------------------------------------------------------------

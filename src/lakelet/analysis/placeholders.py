@@ -62,6 +62,8 @@ class PlaceholderReader(QueryReader):
     found: Findings = field(kw_only=True)
     resolver: Resolver = field(kw_only=True)
     opened: dict[str, int] = field(default_factory=dict)
+    columns: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)  # of what was opened, by dataset and copy
+    special: dict[str, None] = field(default_factory=dict)  # datasets of which a version or the change feed was opened
     outside: dict[str, None] = field(default_factory=dict)
     needs_rows: bool = False  # the function runs actions on tables, so it gets stored rows
     rows_missing: bool = False  # some of these tables have no rows yet
@@ -95,12 +97,15 @@ class PlaceholderReader(QueryReader):
 
     def restart(self) -> None:
         """Forget the reads of the call so far, before the function is called again."""
-        for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.json_columns, self.opened, self.outside):
+        known = (self.reads, self.external, self.sources, self.watches, self.notices, self.json_columns, self.opened, self.outside)
+        for memory in (*known, self.columns, self.special):
             memory.clear()
         self._views = 0
 
     def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
         """As always; of the table that the function itself writes, a batch of the rows that the last update left (LG-32)."""
+        if options and not streaming:
+            self.special[dataset.name.key] = None
         if dataset.name.key != self.flow.target.key or self._scopes or streaming or options:
             return super().open(dataset, streaming=streaming, jreader=jreader, options=options)
         found = self.given.open_rows(dataset, jreader)
@@ -122,7 +127,10 @@ class PlaceholderReader(QueryReader):
         if feed:
             self.catalog.reads.feeds.add(dataset.name.key)
             schema = StructType([*schema.fields, *change_feed.COLUMNS])
+        if not (streaming or feed):
+            self.catalog.reads.queried.add(dataset.name.key)
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
+        self.columns[dataset.name.key, copy] = tuple(schema.names)
         return self.given.placeholders.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:

@@ -18,9 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
+from lakelet.analysis.refused_queries import CALLS_PYTHON, CHANGES_WITH_TIME, NOT_DETERMINISTIC, WITHOUT_VERSION
+from lakelet.analysis.used_columns import UsedColumns
 from lakelet.cdc import change_feed
 from lakelet.jvm.expressions import check_stream, relation_without_rows, uses
-from lakelet.jvm.frames import analyzed, of_plan
+from lakelet.jvm.frames import analyzed, of_plan, plan_string
 from lakelet.jvm.scala import items
 from lakelet.jvm.sessions import java_session
 
@@ -41,6 +43,7 @@ class Placeholders:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._reads: dict[int, tuple[str, int]] = {}
         self._names: dict[int, str] = {}
         self._sources: dict[int, int] = {}
         self._versioned: set[int] = set()
@@ -54,6 +57,11 @@ class Placeholders:
         """Keys of the placeholders' datasets, by the id of a placeholder's first column; grows with the analysis."""
         return self._names
 
+    @property
+    def reads(self) -> Mapping[int, tuple[str, int]]:
+        """Dataset and copy of the placeholders, as `datasets`."""
+        return self._reads
+
     def frame(self, key: str, schema: StructType, *, streaming: bool, copy: int = 0) -> DataFrame:
         """An empty DataFrame with these columns that stands for the dataset `key`.
 
@@ -63,7 +71,7 @@ class Placeholders:
         text = schema.json()
         known = self._made.get((key, streaming, copy)) if key else None
         if known is None or known[0] != text:
-            known = text, self._relation_of(key, text, streaming)
+            known = text, self._relation_of(key, copy, text, streaming)
             self._made[key, streaming, copy] = known
         made = self._frames.get((key, streaming, copy))
         if made is None or made[0] is not known[1] or made[1] is not jsession:
@@ -89,11 +97,12 @@ class Placeholders:
             known = self._aliases[id(frame), name] = (frame, frame.alias(name))
         return known[1]
 
-    def _relation_of(self, key: str, schema: str, streaming: bool) -> Any:
+    def _relation_of(self, key: str, copy: int, schema: str, streaming: bool) -> Any:
         relation = relation_without_rows(self._spark, schema, streaming=streaming)
         columns = relation.output()
         if key and columns.size():
-            self._names[int(columns.apply(0).exprId().id())] = key
+            first = int(columns.apply(0).exprId().id())
+            self._names[first], self._reads[first] = key, (key, copy)
         return relation
 
     def check_mode(self, plan: Any, *, complete: bool) -> None:
@@ -293,14 +302,15 @@ def _whole_plans(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(_SHOWN_FIELDS, before)
 
 
-def plan_text(frame: DataFrame) -> str:
-    """The analysed plan as text that is the same in every process: its ids are numbered in order of appearance.
+def plan_text(frame: DataFrame, used: UsedColumns) -> str:
+    """The analysed plan as text that is the same in every process, without the columns of its inputs that it does not use.
 
-    An observation ends in the id of its data frame, which is another one each time; that is left out.
+    Its ids are numbered in order of appearance. An observation ends in the id of its data frame, which is another one each time; that is
+    left out.
     """
     numbers: dict[str, str] = {}
     with _whole_plans(frame.sparkSession):
-        text = _OBSERVED.sub(r"\1", str(analyzed(frame).toString()))
+        text = used.text_of(_OBSERVED.sub(r"\1", plan_string(frame)))
     return _IDS.sub(lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), text)
 
 
@@ -330,11 +340,11 @@ def never_skippable(frame: DataFrame, placeholders: Placeholders) -> str | None:
     """Why the result may differ although no input table changed, as a clause; None if it cannot (design: skipping)."""
     spark, plan = frame.sparkSession, analyzed(frame)
     if uses(spark, plan, "CURRENT_LIKE"):
-        return "it uses the current time or user"
-    if uses(spark, plan, "PYTHON_UDF") or _PYTHON_NODES.search(plan.toString()):
-        return "it calls Python functions"
+        return CHANGES_WITH_TIME
+    if uses(spark, plan, "PYTHON_UDF") or _PYTHON_NODES.search(plan_string(frame)):
+        return CALLS_PYTHON
     if not plan.deterministic():
-        return "it is not deterministic"
+        return NOT_DETERMINISTIC
     return unversioned(frame, placeholders)
 
 
@@ -347,7 +357,7 @@ def unversioned(frame: DataFrame, placeholders: Placeholders) -> str | None:
         if leaf.isStreaming() or placeholders.has_version(leaf) or (frame.isStreaming and _is_key(leaf)):
             continue
         if leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size()):
-            return "it reads data that carries no version"
+            return WITHOUT_VERSION
     return None
 
 

@@ -19,6 +19,7 @@ from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.plan.graph import Graph
 from lakelet.plan.kinds import FlowKind
+from lakelet.plan.refreshes import Issue, ViewShape
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.from_json import JsonSchemas
 from lakelet.spark.names.reader import FileOpener
@@ -87,12 +88,14 @@ class BatchPlan:
         always: why it can never be skipped, or None.
         outside: keys of the tables from outside that it reads as they are.
         partitions: the input rows that one partition of a view depends on; None where the query does not determine them.
+        shape: of a materialized view, what its query does to the rows that it reads, or why it is computed as a whole; else None.
     """
 
     fingerprint: str = ""
     always: str | None = None
     outside: tuple[str, ...] = ()
     partitions: PartitionSource | None = None
+    shape: ViewShape | Issue | None = None
 
 
 @dataclass(frozen=True)

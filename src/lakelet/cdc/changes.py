@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import quoted
-from lakelet.cdc.literals import portable
+from lakelet.cdc.literals import literal, portable
 from lakelet.cdc.mirror import PART
 from lakelet.cdc.state import ChangeState
 from lakelet.language.model import ChangeSpec, ColumnPath
@@ -152,20 +152,29 @@ class BatchSummary:
     """What one pass over a batch found: events, the highest truncate's sequence (or None), and the least and greatest value of each key.
 
     Values are in the form that `literals.literal` takes.
+
+    in_order: every event comes after `reached`, what `check_batch` was given. highest: sequence of the batch and of `reached`.
     """
 
     events: int
     truncate: Any
     ranges: Mapping[str, tuple[Any, Any]]
+    in_order: bool = False
+    highest: Any = None
 
 
-def check_batch(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> BatchSummary:
-    """Refuse a batch before anything is written. Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY (CD-8), CDC_WHERE_NOT_MET (CD-14)."""
+def check_batch(spec: ChangeSpec, batch: DataFrame, shape: Layout, reached: Any = None) -> BatchSummary:
+    """Refuse a batch before anything is written. Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY (CD-8), CDC_WHERE_NOT_MET (CD-14).
+
+    `reached`: the highest sequence of the events that are stored, in portable form; None where it is not known.
+    """
     no_key = reduce(lambda a, b: a | b, [col(key).isNull() for key in shape.keys]) & ~F.col(TRUNCATES)
     ranged = [key for key in shape.keys if shape.columns[key].dataType.simpleString() in _RANGED]
     kinds = [shape.columns[key].dataType for key in ranged]
     own = [F.when(~F.col(TRUNCATES), col(key)) for key in ranged]
     ends = [portable(end(key), kind) for key, kind in zip(own, kinds, strict=True) for end in (F.min, F.max)]
+    before = None if reached is None else literal(reached, shape.sequence)
+    most = F.max(SEQ) if before is None else F.greatest(F.max(SEQ), before)
     seen = batch.agg(
         F.sum(F.col(SEQ).isNull().cast("long")),
         F.sum((no_key & F.col(SEQ).isNotNull()).cast("long")),
@@ -173,6 +182,8 @@ def check_batch(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> BatchSumma
         F.count(F.lit(1)),
         F.lit(0) if spec.where is None else F.sum(F.col(OUTSIDE).cast("long")),
         F.sum(F.col(SYSTEM).isNull().cast("long")) if shape.bitemporal else F.lit(0),
+        F.lit(False) if before is None else F.min(SEQ) > before,
+        portable(most, shape.sequence),
         *ends,
     ).first()
     assert seen is not None
@@ -187,7 +198,8 @@ def check_batch(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> BatchSumma
     if seen[4]:
         what = f"{seen[4]} event(s) do not meet the condition where: {spec.where}"
         raise _bad_rows("CDC_WHERE_NOT_MET", spec, what, "Filter them out before the flow: it promises where, it does not filter by it.")
-    return BatchSummary(seen[3], seen[2], {key: (seen[6 + 2 * i], seen[7 + 2 * i]) for i, key in enumerate(ranged)})
+    ranges = {key: (seen[8 + 2 * i], seen[9 + 2 * i]) for i, key in enumerate(ranged)}
+    return BatchSummary(seen[3], seen[2], ranges, bool(seen[6]), seen[7])
 
 
 def _condition(given: Any) -> Column:

@@ -10,48 +10,61 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.cdc.changes import AUTHORED, DELETED, END, RULE, SEQ, START, SYSTEM, Layout, col, same_values
+from lakelet.cdc.heads import SINCE
 from lakelet.cdc.state import ALL_LEAVES, ChangeState
 
 Leaf = tuple[str, ...]
 Pick = Callable[[Column], Column]
 """What events say of a leaf, NULL where they say nothing → what counts."""
 
+OPENS, ENDS, NEW = "__opens", "__ends", "__begins_new"
+"""Columns of `runs`: whether an event is the first one of a version, whether it is the last one, and whether the first one is new."""
+
 
 def visible_rows(state: ChangeState, events: DataFrame, shape: Layout) -> DataFrame:
-    """The visible rows of some keys from all their events (distinct per key and sequence); see `bitemporal` for bitemporal tables."""
+    """The visible rows of some keys from all their events (distinct per key and sequence), with the sequence of each one's last event.
+
+    Bitemporal tables have rows of another kind (see `history`).
+    """
     found = carry_forward(state, events, shape, [])
     if shape.history:
         return type2_versions(state, found, shape, [])
     latest = Window.partitionBy(*map(col, shape.keys)).orderBy(F.col(SEQ).desc(), DELETED)
     last = found.withColumn("__n", F.row_number().over(latest)).where((F.col("__n") == 1) & ~F.col(DELETED))
-    return last.select(*map(col, shape.columns.fieldNames()))
+    return last.select(*map(col, shape.columns.fieldNames()), SEQ)
 
 
 def type2_versions(state: ChangeState, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
     """The type 2 history of each key from events that `carry_forward` gave, one for each sequence.
 
-    `more`: columns that, with the keys, distinguish histories; the result has them too.
+    `more`: columns that, with the keys, distinguish histories; the result has them too, and the sequence of each version's last event.
+    """
+    found = runs(state, events, shape, more).where(ENDS)
+    return found.select(*map(col, shape.columns.fieldNames()), *more, START, END, SEQ)
+
+
+def runs(state: ChangeState, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
+    """The events with START and END of the version that they belong to, and ENDS: whether they are the last one of a version, its row.
+
+    END counts for these only. An event that stands for a head begins its version at SINCE. Where `__fresh` says which events are new, NEW
+    says whether the version began with one of them.
     """
     keys = [*map(col, shape.keys), *map(col, more)]
     order = Window.partitionBy(*keys).orderBy(SEQ)
+    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     compared = [_value(leaf).alias(f"_{i}") for i, leaf in enumerate(_tracked(state, shape))]
     tracked = same_values(F.struct(*compared)) if compared else F.lit("")
-    marked = events.withColumns({"__tracked": tracked, "__next": F.lead(SEQ).over(order)}).withColumns(
-        {
-            "__opens": ~F.col(DELETED)
-            & (
-                F.lag(DELETED).over(order).isNull()
-                | F.lag(DELETED).over(order)
-                | ~F.col("__tracked").eqNullSafe(F.lag("__tracked").over(order))
-            )
-        }
-    )
-    runs = marked.withColumn("__run", F.sum(F.col("__opens").cast("long")).over(order)).where(~F.col(DELETED))
-    others = [n for n in shape.columns.fieldNames() if n not in shape.keys]
-    newest = F.max_by(F.struct(*map(col, others), F.col("__next").alias(END)), F.col(SEQ))
-    grouped = runs.groupBy(*keys, "__run").agg(F.min(SEQ).alias(START), newest.alias("__last"))
-    columns = [col(n) if n in shape.keys else F.col("__last")[n].alias(n) for n in shape.columns.fieldNames()]
-    return grouped.select(*columns, *more, START, F.col("__last")[END].alias(END))
+    begins = F.coalesce(F.col(SINCE), F.col(SEQ)) if SINCE in events.columns else F.col(SEQ)
+    marked = events.withColumns({"__tracked": tracked, END: F.lead(SEQ).over(order)})
+    follows = F.lag(DELETED).over(order).isNull() | F.lag(DELETED).over(order)
+    opens = ~F.col(DELETED) & (follows | ~F.col("__tracked").eqNullSafe(F.lag("__tracked").over(order)))
+    opened = marked.withColumn(OPENS, opens).drop("__tracked")
+    start = F.last(F.when(F.col(OPENS), begins), ignorenulls=True).over(so_far)
+    last = F.coalesce(F.lead(F.col(OPENS) | F.col(DELETED)).over(order), F.lit(True))
+    found = {START: start, ENDS: ~F.col(DELETED) & last}
+    if "__fresh" in events.columns:
+        found[NEW] = F.last(F.when(F.col(OPENS), F.col("__fresh")), ignorenulls=True).over(so_far)
+    return opened.withColumns(found)
 
 
 def _tracked(state: ChangeState, shape: Layout) -> list[Leaf]:
@@ -176,4 +189,4 @@ def _all(conditions: Sequence[Column]) -> Column:
     return result
 
 
-__all__ = ["carry_forward", "one_per_sequence", "type2_versions", "visible_rows"]
+__all__ = ["ENDS", "NEW", "OPENS", "carry_forward", "one_per_sequence", "runs", "type2_versions", "visible_rows"]

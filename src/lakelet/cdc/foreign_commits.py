@@ -25,7 +25,7 @@ from lakelet.cdc.change_table import Retention
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
 from lakelet.cdc.counts import complete, kept_by
 from lakelet.cdc.generated_columns import completed
-from lakelet.cdc.mirror import MIRRORED, PART, ROWS, MirrorPosition, commit_text, position, seen_from_above, without_hidden
+from lakelet.cdc.mirror import MIRRORED, PART, VISIBLE, MirrorPosition, commit_text, position, seen_from_above, without_hidden
 from lakelet.cdc.state import PROPERTY, ChangeState
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
@@ -249,7 +249,7 @@ def _adopt(
 
 
 def _visible(rows: DataFrame) -> DataFrame:
-    return rows.where(F.col(PART) == "rows")
+    return rows.where(F.col(PART).isin(*VISIBLE))
 
 
 def _only_different(public: FileTransaction, internal: FileTransaction) -> tuple[DataFrame, DataFrame]:
@@ -350,7 +350,7 @@ def visible_by_id(files: Sequence[Any], hidden: Collection[str]) -> dict[FileId,
     found = {}
     for file in files:
         body = json.loads(file.json())["add"]
-        if body["partitionValues"].get(PART) == ROWS:
+        if body["partitionValues"].get(PART) in VISIBLE:
             seen_from_above(body, hidden)
             found[_id(body)] = file, body
     return found

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
-from lakelet.cdc import event_windows, history
+from lakelet.cdc import event_windows, heads, history
 from lakelet.cdc.change_table import Retention, dated
 from lakelet.cdc.changes import BURIED, DELETED, END, RULE, SEQ, START, Layout, col, same_values
 from lakelet.cdc.literals import literal
@@ -103,8 +103,9 @@ def state(now: ChangeState, changes: DataFrame, before: Before, shape: Layout) -
         after = after.withColumn(RULE, F.when(F.col(_BY_HAND), F.lit(now.rules.index(AUTHORS_ALL))).otherwise(F.col(RULE)))
     after = after.drop(_BY_HAND)
     held = history.distinct(now, history.truncated(after, keys_of(changes, shape), before.truncate, shape), shape)
-    visible = event_windows.visible_rows(now, held, shape).withColumn(PART, F.lit(ROWS))
-    return visible.unionByName(after.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
+    visible = heads.in_parts(event_windows.visible_rows(now, held, shape), now, shape)
+    found = visible.unionByName(after.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
+    return found.unionByName(heads.last_events(held, shape).where(DELETED), allowMissingColumns=True) if now.heads else found
 
 
 # --------------------------------------------------------------------------------------------------------------- type 1

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import quoted
 from lakelet.cdc.changes import Layout
-from lakelet.cdc.mirror import PART, ROWS
+from lakelet.cdc.mirror import PART, VISIBLE
 from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Dataset
@@ -32,7 +32,8 @@ def given(schema: T.StructType, computed: Sequence[ColumnDefinition]) -> T.Struc
 
 def completed(rows: DataFrame, computed: Sequence[ColumnDefinition]) -> DataFrame:
     """Rows, or actions, of an internal table with the computed columns of those that readers see."""
-    return reduce(lambda done, column: done.withColumn(column.name, F.when(F.col(PART) == ROWS, F.expr(column.value))), computed, rows)
+    visible = F.col(PART).isin(*VISIBLE)
+    return reduce(lambda done, column: done.withColumn(column.name, F.when(visible, F.expr(column.value))), computed, rows)
 
 
 def check(dataset: Dataset, shape: Layout, empty: DataFrame) -> None:

@@ -25,7 +25,11 @@ from lakelet.files.paths import AnyPath
 from lakelet.storage.delta.table_spec import Declaration, required
 from lakelet.storage.root import INTERNAL
 
-PART, ROWS, STATE = "__lakelet_part", "rows", "state"
+PART, ROWS, OPEN, STATE, LAST = "__lakelet_part", "rows", "open", "state", "last"
+"""The parts of an internal table. Visible rows are in two, of which one has the rows of a history without an end. The others have events or
+tombstones, and the last event of keys whose open row does not say it (see `heads`)."""
+
+VISIBLE = (ROWS, OPEN)
 MIRRORED = "lakelet.mirrored"
 """Application id in the target's log; its version is the internal version that the target shows since that commit."""
 
@@ -129,7 +133,7 @@ def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:
         kind = next(iter(action))
         body = action[kind]
         if kind in _FILES:
-            if (body.get("partitionValues") or {}).get(PART) != ROWS:
+            if (body.get("partitionValues") or {}).get(PART) not in VISIBLE:
                 continue
             seen_from_above(body, hidden)
         elif kind == "metaData":

@@ -15,7 +15,7 @@ from lakelet.base.errors import unknown_format
 from lakelet.language.model import ChangeSpec, ColumnPath, NullUpdates
 
 PROPERTY = "lakelet.changes.state"
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class ChangeState:
     deletes, truncates: there may be tombstones, and the mark of a truncate.
     tracked: for type 2, whose changes open a version; None for all columns.
     rules: those that stored events came with; an event has the number of its rule, `ALL_LEAVES` where it has none.
+    heads: the last event of each key is stored beside all of them (see `heads`), so that an event in order needs no others.
     """
 
     events: bool
@@ -60,6 +61,7 @@ class ChangeState:
     truncates: bool = False
     tracked: tuple[str, tuple[str, ...]] | None = None
     rules: tuple[NullRule, ...] = (AUTHORS_ALL,)
+    heads: bool = False
 
     @classmethod
     def of(cls, specs: Iterable[ChangeSpec]) -> ChangeState:
@@ -73,6 +75,7 @@ class ChangeState:
             truncates=any(spec.apply_as_truncates is not None for spec in given),
             tracked=_tracked(given[0]),
             rules=tuple(rules),
+            heads=any(keeps_events(spec) and not spec.bitemporal for spec in given),
         )
 
     def joined(self, wanted: ChangeState) -> ChangeState:
@@ -86,6 +89,7 @@ class ChangeState:
             truncates=self.truncates or wanted.truncates,
             tracked=wanted.tracked,
             rules=rules,
+            heads=self.heads or wanted.heads,
         )
 
     @property
@@ -108,7 +112,7 @@ class ChangeState:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ChangeState:
-        """The state of a table. Raises FORMAT_UNKNOWN, also for a table that does not describe its state."""
+        """The state of a table. Raises FORMAT_UNKNOWN for other formats, and for none."""
         found: dict[str, Any] = json.loads(properties.get(PROPERTY, "{}"))
         format = found.pop("format", None)
         if format != _FORMAT:

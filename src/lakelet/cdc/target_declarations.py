@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lakelet.base.failpoints import reached
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.latest import ACTION, UPSERT
-from lakelet.cdc.mirror import PART, ROWS, mirror
+from lakelet.cdc.mirror import PART, VISIBLE, mirror
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import not_null, table_spec
 from lakelet.storage.delta.locks import lock_of
@@ -59,7 +59,7 @@ def guarded(rows: DataFrame, made: TableSpec, flow: str) -> DataFrame:
     paths = table_spec.paths(rows.schema, made.declared.not_null) if made.declared is not None else []
     if not paths:
         return rows
-    seen = F.col(PART) == ROWS
+    seen = F.col(PART).isin(*VISIBLE)
     if ACTION in rows.columns:
         seen = seen & (F.col(ACTION) == UPSERT)
     message: Column = F.lit(None).cast("string")
@@ -81,4 +81,4 @@ def check_stored(transaction: Transaction, wanted: TableSpec) -> None:
         return
     new = set(now.not_null) - set(() if before is None else before.not_null)
     paths = table_spec.paths(transaction.schema, sorted(new))
-    not_null.check_rows(lambda: transaction.rows().where(F.col(PART) == ROWS), paths)
+    not_null.check_rows(lambda: transaction.rows().where(F.col(PART).isin(*VISIBLE)), paths)

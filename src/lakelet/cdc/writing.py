@@ -3,86 +3,54 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
-from lakelet.base.names import quoted
-from lakelet.cdc import changes, foreign_commits, history, identity, latest, target_declarations, where_condition
+from lakelet.cdc import changes, compaction, foreign_commits, heads, history, identity, latest, target_declarations, where_condition
 from lakelet.cdc import state as states
+from lakelet.cdc.batches import Batch, in_ranges
 from lakelet.cdc.change_table import ChangeTable, Retention
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
-from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
 from lakelet.cdc.generated_columns import completed, given
+from lakelet.cdc.heads import Reach
 from lakelet.cdc.identity import MADE_WITH
-from lakelet.cdc.latest import ACTION, DELETE, UPSERT
-from lakelet.cdc.literals import literal
-from lakelet.cdc.mirror import PART, ROWS, STATE, mirror, position
+from lakelet.cdc.late_keys import FILE, late_changes
+from lakelet.cdc.latest import ACTION
+from lakelet.cdc.merging import merge
+from lakelet.cdc.mirror import LAST, PART, ROWS, STATE, VISIBLE, mirror, position
 from lakelet.cdc.state import ChangeState
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.jvm.delta import write_checkpoint
+from lakelet.jvm.scala import value_of
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import ChangeSpec
-from lakelet.language.sql.values import ColumnDefinition
 from lakelet.spark.small_inputs import one_task
 from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
+from lakelet.storage.delta.deferred_upkeep import DEFERRED
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 
 _CHECKPOINT_EVERY = 10
-_TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
+TINY, SMALL = 2 << 20, 32 << 20
+"""Bytes: a table up to TINY is written again as a whole, one up to SMALL where a batch has many events for it."""
+
+_SHARE = 20  # one event for so many rows are many
 _FEW = 2_000  # events that are read in one task, as the rows of a table of their size
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files again
 _VECTORS = "delta.enableDeletionVectors"
 _PHYSICAL = "delta.columnMapping.physicalName"
-_TXN = "spark.databricks.delta.write"
-_MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """One micro-batch to be applied: its events, their summary, and the txn and counts that its commit keeps.
-
-    state: of the table after the batch. everything: all keys are computed again, not only those of the batch.
-    computed: columns that rows get when they are written; `shape` does not have them.
-    """
-
-    state: ChangeState
-    shape: Layout
-    events: DataFrame
-    seen: BatchSummary
-    retention: Retention | None
-    txn: Txn
-    metrics: BatchMetrics
-    everything: bool
-    streamed: bool
-    computed: tuple[ColumnDefinition, ...]
-
-    @property
-    def flow(self) -> str:
-        """Name of the flow that the batch belongs to."""
-        return self.txn.app_id.rpartition("/")[0]
-
-    @property
-    def folded(self) -> DataFrame:
-        """Return the latest event of each key, for tables of latest rows."""
-        return latest.folded(self.events, self.shape)
-
-    def truncation(self, stored: DataFrame) -> tuple[Any, bool]:
-        """The highest truncate's sequence so far, None if there was none, and whether it is of this batch."""
-        return latest.last_truncate(stored, self.shape, self.seen.truncate) if self.state.truncates else (None, False)
 
 
 def internal_spec(shape: Layout, wanted: TableSpec, state: ChangeState) -> TableSpec:
@@ -164,6 +132,8 @@ def apply(
         reconcile(session, table, shape)
     elif version and version % _CHECKPOINT_EVERY == 0:
         _checkpoint(session, table.path)
+    if compaction.is_due(TableLog(table.internal).version()):
+        DEFERRED.now_or_in_a_pause(session, str(table.internal), lambda spark, _: compaction.compact(spark, table.path, shape))
     return metrics
 
 
@@ -174,11 +144,13 @@ def _applied(
     plan = _planned(transaction, table, shape)
     events = changes.events(spec, batch, shape, plan.shape, plan.state).persist()
     try:
-        seen = changes.check_batch(spec, events, plan.shape)
+        seen = changes.check_batch(spec, events, plan.shape, plan.reached)
+        if not plan.fresh and plan.reached is None:
+            seen = replace(seen, highest=None)  # stored events may have a higher sequence
         metrics = measure()
         if seen.events or (metrics.worth_a_commit and plan.fresh):
             retention = table.retention(plan.state)
-            now = _Batch(
+            now = Batch(
                 plan.state,
                 plan.shape,
                 events.drop(OUTSIDE),
@@ -205,6 +177,7 @@ class _Plan:
 
     shape, made: of the table with the columns that it has and gets. fresh: it has no rows, or rows from before a reset.
     unconverted: it has rows of latest events, and the new state keeps all events. recomputed: rows of all keys depend on what changed.
+    reached: the highest stored sequence, None where it is not needed.
     """
 
     state: ChangeState
@@ -213,6 +186,7 @@ class _Plan:
     fresh: bool
     unconverted: bool = False
     recomputed: bool = False
+    reached: Any = None
 
 
 def _planned(transaction: Transaction, table: ChangeTable, shape: Layout) -> _Plan:
@@ -228,10 +202,19 @@ def _planned(transaction: Transaction, table: ChangeTable, shape: Layout) -> _Pl
     made = _grown(transaction, internal_spec(shape, wanted, state))
     unconverted = state.events and not before.events
     columns = stored_layout(shape, given(made.schema, table.computed))
-    return _Plan(state, columns, made, False, unconverted, shape.history and before.tracked != state.tracked)
+    recomputed = shape.history and before.tracked != state.tracked
+    return _Plan(state, columns, made, False, unconverted, recomputed, _reached(transaction, before, shape))
 
 
-def _write(session: SparkSession, inner: AnyPath, now: _Batch, plan: _Plan, promised: Column | None) -> RowChanges:
+def _reached(transaction: Transaction, state: ChangeState, shape: Layout) -> Any:
+    """The highest sequence of the stored events. It is read from them only if the newest commits do not say it."""
+    if not state.heads or not heads.is_kept(shape.sequence):
+        return None
+    known = heads.reached_by(transaction.path)
+    return heads.reached_in(transaction.rows(), shape) if known is None else known
+
+
+def _write(session: SparkSession, inner: AnyPath, now: Batch, plan: _Plan, promised: Column | None) -> RowChanges:
     """Write a batch that has events, or that is to make the table."""
     transaction = column_mapping.prepared(Transaction(session, inner), plan.made, failpoint="changes.prepared")
     if plan.fresh and column_mapping.is_mapped(plan.made.properties or {}):
@@ -243,14 +226,99 @@ def _write(session: SparkSession, inner: AnyPath, now: _Batch, plan: _Plan, prom
         _convert(transaction, _grown(transaction, plan.made))
         transaction = Transaction(session, inner)
     made = _grown(transaction, plan.made)  # with what the commits before have set
-    if not now.streamed and _small(transaction, now.seen):
+    small = not now.streamed and _small(transaction, now)
+    reach = heads.WHOLE if small and transaction.size <= TINY else _reach(transaction, now, made)
+    if small and reach.whole:
         with one_task(session, transaction.size) if now.seen.events <= _FEW else nullcontext():
             return _rewrite(transaction, now, made)
-    if not transaction.described(made, replace=False):
-        target_declarations.check_stored(transaction, made)
-        transaction.describe(made, replace=False)
-        transaction.commit([], user_metadata={})
-    return _merge(session, inner, now, made, promised)
+    transaction = _described(transaction, made)
+    advance = _advance(transaction, now, made, promised, reach)
+    if advance is not None:
+        return advance
+    if transaction.size > _LARGE:  # not before: fewer readers know deletion vectors
+        made = replace(made, properties={_VECTORS: "true", **(made.properties or {})})
+        _described(transaction, made)
+    return merge(session, inner, now, made, promised, reach)
+
+
+def _described(transaction: Transaction, made: TableSpec) -> Transaction:
+    """Give the table its columns and properties in a commit of their own; return the transaction to go on with."""
+    if transaction.described(made, replace=False):
+        return transaction
+    target_declarations.check_stored(transaction, made)
+    transaction.describe(made, replace=False)
+    transaction.commit([], user_metadata={})
+    return Transaction(transaction.spark, transaction.path)
+
+
+def _reach(transaction: Transaction, now: Batch, made: TableSpec) -> Reach:
+    """What the batch needs of the stored events."""
+    if now.everything:
+        return heads.EVERYTHING
+    if not now.state.heads or now.state.truncates:
+        return heads.WHOLE
+    if now.seen.in_order:
+        return heads.IN_ORDER
+    stored = transaction.rows().alias("t").where(in_ranges(now.shape, now.seen))
+    late = heads.late_keys(now.events, schemas.conformed(stored, given(made.schema, now.computed)), now.shape).localCheckpoint()
+    return heads.IN_ORDER if late.isEmpty() else Reach(False, late)
+
+
+def _advance(transaction: Transaction, now: Batch, made: TableSpec, promised: Column | None, reach: Reach) -> RowChanges | None:
+    """A batch whose keys go on from their heads: files of heads are written again, and other rows are added. Late keys are computed.
+
+    None, with nothing written, for what is merged: a change feed, a stream over the rows, few events for many heads, and late events that
+    change much of what has ended.
+    """
+    if reach.whole or now.streamed or _feeds(transaction):
+        return None
+    near = in_ranges(now.shape, now.seen)
+    near = near if promised is None else near & promised
+    rows, part = transaction.rows().alias("t"), F.col(f"t.{PART}")
+    files = transaction.files_of(rows.where((part == heads.current(now.shape)) & near), counted=True)
+    if not _is_much(files, now.seen):
+        return None
+    columns = given(made.schema, now.computed)
+    stored = schemas.conformed(transaction.rows_of(files), columns) if files else None
+    late, touched = None, []
+    if reach.late is not None:
+        others = transaction.files_of(rows.where(part.isin(STATE, *([ROWS] if now.shape.history else [])) & near))
+        known = transaction.rows_of(others).withColumn(FILE, F.input_file_name())
+        late = late_changes(now.state, now.events, reach.late, schemas.conformed(known, columns, FILE), stored, now.shape)
+        touched = _named(transaction, others, late.files)
+        if size_of(touched) > _LARGE:
+            return None
+    observed = Observation()
+    found = history.advanced(now.state, now.events, stored, now.shape, observed, reach.late)
+    if late is not None:
+        found = found.unionByName(late.coming, allowMissingColumns=True)
+    if late is not None and touched:
+        again = schemas.conformed(transaction.rows_of(touched), columns)
+        found = found.unionByName(late.staying(again), allowMissingColumns=True)
+    guarded = target_declarations.guarded(schemas.aligned(completed(found, now.computed), made.schema), made, now.flow)
+    removed, written = [file.remove() for file in (*files, *touched)], transaction.write(guarded)
+    reached("batch.files_written")
+    done = _counted(now, observed, written)
+    if late is not None:
+        done = replace(done, upserted=done.upserted + late.upserted, deleted=done.deleted + late.deleted)
+    transaction.commit([*removed, *written], user_metadata=now.user_metadata(done), txn=now.txn)
+    return done
+
+
+def _is_much(files: Sequence[Any], seen: BatchSummary) -> bool:
+    """Whether files of heads are written again for a batch, rather than merged with it."""
+    records = [value_of(file.numLogicalRecords()) for file in files]
+    many = None not in records and seen.events * _SHARE >= sum(map(int, records))
+    return many or size_of(files) <= TINY
+
+
+def _named(transaction: Transaction, files: Sequence[Any], names: Collection[str]) -> list[Any]:
+    """Those of a table's files that Spark calls by these names."""
+    paths = {unquote(urlsplit(name).path) for name in names}
+    found = [file for file in files if transaction.path_of(file) in paths]
+    if len(found) != len(paths):
+        raise RuntimeError(f"of {len(paths)} file(s) with rows that go, the log of {transaction.path} names {len(found)}")
+    return found
 
 
 def _made_empty(session: SparkSession, transaction: Transaction, made: TableSpec) -> Transaction:
@@ -274,53 +342,56 @@ def _convert(transaction: Transaction, made: TableSpec) -> None:
     Both author every leaf, so that the events before them, which are forgotten, could not matter any more.
     """
     stored = schemas.conformed(transaction.rows(), made.schema)
-    # Before states were described, tables could have rows of both kinds; those that were computed from events have no sequence.
-    latest_one = F.lit(True) if states.PROPERTY in transaction.properties else F.col(SEQ).isNotNull()
-    events = stored.where((F.col(PART) == ROWS) & latest_one).withColumns({PART: F.lit(STATE), DELETED: F.lit(False)})
+    events = stored.where(F.col(PART) == ROWS).withColumns({PART: F.lit(STATE), DELETED: F.lit(False)})
+    buried = stored.where((F.col(PART) == STATE) & F.col(DELETED)).withColumn(PART, F.lit(LAST))
     transaction.describe(made, replace=False)
-    transaction.commit(transaction.write(events), user_metadata={})
+    transaction.commit(transaction.write(events.unionByName(buried)), user_metadata={})
     reached("changes.converted")
 
 
-def _small(transaction: Transaction, seen: BatchSummary) -> bool:
+def _small(transaction: Transaction, now: Batch) -> bool:
     """Whether all rows are written again in one pass, which costs less than to look for what to change where that is much of the table.
 
-    A change feed has the changed rows, so its table is merged.
+    A change feed has the changed rows, so its table is merged. Keys with heads need no look at the other rows.
     """
-    feeds = transaction.properties.get(CHANGE_FEED, "false").lower() == "true"
-    if feeds or transaction.size > _SMALL:
+    if _feeds(transaction) or transaction.size > SMALL:
         return False
-    return transaction.size <= _TINY or seen.events * _SHARE >= transaction.records()
+    if transaction.size <= TINY:
+        return True
+    by_heads = now.state.heads and not (now.state.truncates or now.everything)
+    return not by_heads and now.seen.events * _SHARE >= transaction.records()
+
+
+def _feeds(transaction: Transaction) -> bool:
+    return transaction.properties.get(CHANGE_FEED, "false").lower() == "true"
 
 
 def _grown(transaction: Transaction, made: TableSpec) -> TableSpec:
     """The internal table with what it has and what it is to have."""
-    made = replace(made, schema=schemas.merge(transaction.schema, made.schema, widen=schemas.widens(made.properties or {})))
-    if transaction.size > _LARGE:  # not before: fewer readers know deletion vectors
-        made = replace(made, properties={_VECTORS: "true", **(made.properties or {})})
-    return made
+    return replace(made, schema=schemas.merge(transaction.schema, made.schema, widen=schemas.widens(made.properties or {})))
 
 
-def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: bool) -> RowChanges:
+def _load(transaction: Transaction, now: Batch, made: TableSpec, *, truncate: bool) -> RowChanges:
     """The first batch of a table: there is nothing to merge with."""
     highest = now.seen.truncate
-    if now.state.events:
+    if now.state.heads and not now.state.truncates:
+        rows = history.advanced(now.state, now.events, None, now.shape)
+    elif now.state.events:
         marks = highest is not None
-        rows = history.actions(now.state, now.events, None, now.shape, highest, marks=marks, everything=True).drop(ACTION)
+        rows = history.actions(now.state, now.events, None, now.shape, highest, marks=marks, reach=heads.WHOLE).drop(ACTION)
     else:
         rows = latest.first_rows(now.folded, now.shape, highest, now.retention)
     removed = transaction.removals() if truncate else []
     transaction.describe(made, replace=truncate)
     files = transaction.write(target_declarations.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow))
     reached("batch.files_written")
-    visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
+    visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) in VISIBLE))
     done = RowChanges(visible, 0, visible, size_of(files))
-    metadata = now.metrics.with_changes(done).user_metadata()
-    transaction.commit([*removed, *files], user_metadata=metadata, txn=now.txn, replace=truncate, whole=True)
+    transaction.commit([*removed, *files], user_metadata=now.user_metadata(done), txn=now.txn, replace=truncate, whole=True)
     return done
 
 
-def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChanges:
+def _rewrite(transaction: Transaction, now: Batch, made: TableSpec) -> RowChanges:
     """A batch into a small table: every row is written again, with one look at the table instead of MERGE's two."""
     files = transaction.files_of_newest_commit()  # found without a Spark job, where it replaced all of them
     rows = transaction.rows() if files is None else transaction.rows_of(files)
@@ -336,90 +407,16 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChang
     guarded = target_declarations.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow)
     removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
-    found = metrics_of(now.events.sparkSession, observed) or {}
-    rewritten = int(sum(f.numLogicalRecords().get() for f in files))
-    done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), rewritten, size_of(files))
-    metadata = now.metrics.with_changes(done).user_metadata()
-    transaction.commit([*removed, *files], user_metadata=metadata, txn=now.txn, whole=True)
+    done = _counted(now, observed, files)
+    transaction.commit([*removed, *files], user_metadata=now.user_metadata(done), txn=now.txn, whole=True)
     return done
 
 
-def _merge(session: SparkSession, inner: AnyPath, now: _Batch, made: TableSpec, promised: Column | None) -> RowChanges:
-    """A batch into a large table. `promised`: what `where` says about the keys, on the table `t`."""
-    state, shape = now.state, now.shape
-    table = DeltaTable.forPath(session, str(inner))
-    stored = table.toDF().drop(*(column.name for column in now.computed))
-    truncate, marks = now.truncation(stored)
-    everything = marks or now.everything
-    if promised is not None and not everything:
-        stored = stored.alias("t").where(promised)
-    buries = state.deletes or state.truncates
-    if state.events:
-        found = history.actions(state, now.events, stored, shape, truncate, marks=marks, everything=everything)
-    else:
-        found = latest.actions(now.folded, stored, shape, truncate, now.retention, buries=buries, marks=marks)
-        found = latest.changing(found, stored, shape) if now.streamed or target_declarations.is_needed(made) else found
-    source = completed(schemas.conformed(found, stored.schema, ACTION), now.computed)
-    source = target_declarations.guarded(source, made, now.flow).localCheckpoint()
-    together = _together(shape, now.seen, both=buries or state.events, ranged=not everything)
-    if promised is not None and not everything:
-        together = together & promised
-    if state.events:
-        built = _merge_history(table, source, shape, together)
-    else:
-        built = latest.merge(table, source, shape, now.retention, condition=together, truncate=truncate if marks else None)
-    hidden = source.where(F.col(ACTION).isin(BURY, CLEAR, TRUNCATE)) if state.events or buries else None
-    to_state = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
-    metadata = json.dumps(to_be_counted(now.metrics, to_state))
-    settings = {f"{_TXN}.txnAppId": now.txn.app_id, f"{_TXN}.txnVersion": str(now.txn.version), _USER_METADATA: metadata}
-    if str(session.sparkContext.master).startswith("local"):
-        settings[_MATERIALIZE] = "none"  # the actions are kept already, and no executor can be lost
-    conf = session.conf
-    for key, value in settings.items():
-        conf.set(key, value)
-    try:
-        built.execute()
-    finally:
-        for key in settings:
-            conf.unset(key)
-    return _newest_merge(inner)
-
-
-def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Column) -> Any:
-    same_row = reduce(lambda a, b: a & b, [F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}")) for name in shape.starts], F.lit(True))
-    same_event = F.col(f"t.{SEQ}") == F.col(f"s.{SEQ}")
-    if shape.bitemporal:
-        same_event = same_event & (F.col(f"t.{SYSTEM}") == F.col(f"s.{SYSTEM}"))
-    if not shape.history:  # a delete and an upsert of one sequence are both kept
-        same_event = same_event & (F.col(f"t.{DELETED}") == F.col(f"s.{DELETED}"))
-    same = ((F.col(f"s.{PART}") == ROWS) & same_row) | ((F.col(f"s.{PART}") == STATE) & same_event)
-    action = F.col(f"s.{ACTION}")
-    values = {quoted(n): F.col(f"s.{quoted(n)}") for n in source.columns if n != ACTION}
-    return (
-        table.alias("t")
-        .merge(source.alias("s"), together & same)
-        .whenMatchedDelete(action == DELETE)
-        .whenMatchedUpdate(action.isin(UPSERT, BURY), values)
-        .whenNotMatchedInsert(action.isin(UPSERT, BURY), values)
-    )
-
-
-def _together(shape: Layout, seen: BatchSummary, *, both: bool, ranged: bool = True) -> Column:
-    """When a row of the table (`t`) and an action (`s`) are about the same key; literals in it let Delta leave files out."""
-    conditions = [F.col(f"t.{quoted(k)}") == F.col(f"s.{quoted(k)}") for k in shape.keys]
-    conditions.append(F.col(f"t.{PART}") == (F.col(f"s.{PART}") if both else F.lit(ROWS)))
-    for key, (least, greatest) in seen.ranges.items() if ranged else ():
-        if least is not None:
-            kind = shape.columns[key].dataType
-            conditions.append(F.col(f"t.{quoted(key)}").between(literal(least, kind), literal(greatest, kind)))
-    return reduce(lambda a, b: a & b, conditions)
-
-
-def _newest_merge(inner: AnyPath) -> RowChanges:
-    """What the newest commit, a MERGE by Lakelet, did."""
-    log = TableLog(inner)
-    found = [of_merge(action["commitInfo"]) for action in log.actions(log.version()) if "commitInfo" in action]
-    return next((done for done in found if done is not None), RowChanges(0, 0, 0))
+def _counted(now: Batch, observed: Observation, files: Sequence[Any]) -> RowChanges:
+    """What a batch did that has written its files."""
+    found = metrics_of(now.events.sparkSession, observed) or {}
+    rewritten = int(sum(file.numLogicalRecords().get() for file in files))
+    return RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), rewritten, size_of(files))
 
 
 def _checkpoint(session: SparkSession, target: AnyPath) -> None:

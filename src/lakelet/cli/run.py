@@ -122,7 +122,15 @@ def validate(asked: o.CommonOptions) -> None:
     write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
 
 
-def plan(asked: o.CommonOptions) -> None:
+Explain = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--explain", metavar="NAME,...", help="All about the refresh of these materialized views.", autocompletion=o.stored_datasets
+    ),
+]
+
+
+def plan(asked: o.CommonOptions, explain: Explain = None) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline_and_request(config, asked)
@@ -130,7 +138,12 @@ def plan(asked: o.CommonOptions) -> None:
         found = pipeline.plan(request)
     write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
+    from lakelet.plan.view_explanation import explained_steps, explanation_json, explanation_text
 
+    if explain:
+        steps = explained_steps(found, o.names(explain), config.namespace)
+        write_data(_json_text(explanation_json(steps)) if asked.as_json else explanation_text(steps))
+        return
     write_data(_json_text(plan_json(found)) if asked.as_json else plan_text(found))
 
 

@@ -8,8 +8,9 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.phases import report
 from lakelet.dashboard.documents import Document, Site, SourceTexts
+from lakelet.dashboard.earlier_documents import EarlierDocuments, note_documents
 from lakelet.dashboard.tables import StoredTables, TableFacts
-from lakelet.dashboard.update_history import UPDATES, EventRows, load_ended_updates, log_id, save_ended_updates
+from lakelet.dashboard.update_history import UPDATES, EndedUpdates, EventRows, load_ended_updates, log_id, save_ended_updates
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.fold import HistoryBuilder, Row, reduce_events
-from lakelet.storage.eventlog.summaries import FlowSummary, History, UpdateSummary
+from lakelet.storage.eventlog.summaries import FlowSummary, History
 from lakelet.storage.root import Storage
 
 MARKER = "lakelet-report.txt"
@@ -48,17 +50,17 @@ def _refuse_unknown_value(value: Any) -> Any:
     raise TypeError(f"a document holds {type(value).__name__}")
 
 
-def documents(site: Site) -> Iterator[tuple[str, Document]]:
-    """Every document of the site with its name; `data/<name>.js` is its file."""
-    yield "overview", site.overview()
-    yield "quality", site.quality()
-    yield "search", site.search()
+def documents(site: Site) -> Iterator[tuple[str, Callable[[], Document]]]:
+    """Every document of the site: its name, and what makes it. `data/<name>.js` is its file."""
+    yield "overview", site.overview
+    yield "quality", site.quality
+    yield "search", site.search
     for number in range(len(site.views)):
-        yield f"dataset-{number}", site.dataset(number)
+        yield f"dataset-{number}", partial(site.dataset, number)
     for number in range(site.pages):
-        yield f"updates-{number}", site.page(number)
+        yield f"updates-{number}", partial(site.page, number)
     for number in range(len(site.history.updates)):
-        yield f"update-{number}", site.update(number)
+        yield f"update-{number}", partial(site.update, number)
 
 
 def write_folder(site: Site, folder: Path) -> None:
@@ -75,8 +77,12 @@ def write_folder(site: Site, folder: Path) -> None:
         (new / MARKER).write_text(_ABOUT, encoding="utf-8")
         for name, content in assets().items():
             (new / name).write_bytes(content)
+        earlier = EarlierDocuments(folder, site)
         for name, document in documents(site):
-            (new / "data" / f"{name}.js").write_bytes(script(name, document))
+            file = new / "data" / f"{name}.js"
+            if not earlier.take_over(name, file):
+                file.write_bytes(script(name, document()))
+        note_documents(new, site)
         reached("report.written")
         if not folder.exists():
             new.rename(folder)
@@ -164,9 +170,11 @@ class Page:
         sample_rows: int = SAMPLE_ROWS,
         live: bool = False,
         clock: Callable[[], float] = time.time,
-        known: Mapping[str, UpdateSummary] | None = None,
+        known: EndedUpdates | None = None,
     ) -> None:
-        self._events, self._builder = EventRows(storage, known=list(known or ())), HistoryBuilder(known, limit=UPDATES if known else None)
+        ended = EndedUpdates() if known is None else known
+        self._events = EventRows(storage, known=ended.updates, position=ended.position)
+        self._builder = HistoryBuilder(ended.updates, limit=UPDATES if ended.updates else None)
         self._tables, self._root = StoredTables(storage, sample_rows=sample_rows), root
         self._live, self._clock = live, clock
         self._facts: dict[str, TableFacts] = {}
@@ -175,6 +183,10 @@ class Page:
     def changed(self) -> bool:
         """Read what is new; returns whether anything is. Raises EVENT_LOG_FAILED for a damaged log."""
         return self._builder.feed(self._events.read())
+
+    def position(self, history: History) -> int | None:
+        """The version of the event log up to which only ended updates of a history have events; None if that is not known."""
+        return self._events.position([update.id for update in history.updates if not update.state.has_ended])
 
     def site(self) -> Site:
         """The documents of what was read so far. Tables are read again if events about them came in."""
@@ -193,7 +205,8 @@ def write_report(storage: AnyPath, root: Path, folder: Path, *, sample_rows: int
     """
     refuse_foreign(folder)
     log, kept = log_id(storage), Storage(storage).root / "system" / KEPT
-    page = Page(storage, root, sample_rows=sample_rows, known=load_ended_updates(kept, log) if log else None)
+    known = load_ended_updates(kept, log) if log else EndedUpdates()
+    page = Page(storage, root, sample_rows=sample_rows, known=known)
     report("Reading tables and the event log")
     page.changed()
     site = page.site()
@@ -201,7 +214,7 @@ def write_report(storage: AnyPath, root: Path, folder: Path, *, sample_rows: int
     write_folder(site, folder)
     if log:
         with suppress(LakeletError, OSError):  # a storage that is only read: the next report reads everything again
-            save_ended_updates(kept, log, site.history)
+            save_ended_updates(kept, log, site.history, known, page.position(site.history))
     return site
 
 

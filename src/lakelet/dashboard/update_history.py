@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from functools import partial
@@ -20,14 +20,15 @@ from lakelet.base.errors import LakeletError
 from lakelet.files.delta_rs import query_rows, sql_literal
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
+from lakelet.storage.eventlog.appended import AppendedRows, appended_since
 from lakelet.storage.eventlog.reading import ROW_COLUMNS, coded, open_log, row_of
 from lakelet.storage.eventlog.summaries import History, UpdateSummary
 from lakelet.storage.root import Storage
 
 UPDATES = 1000
 """The newest updates are on the page; older ones stay in the event log."""
-_DEFINITIONS = "('dataset_definition', 'sink_definition', 'flow_definition', 'column_lineage')"
-_UNUSED = "('user_action', 'runtime_details', 'planning_information', 'stream_progress')"
+_DEFINITIONS = ("dataset_definition", "sink_definition", "flow_definition", "column_lineage")
+_UNUSED = ("user_action", "runtime_details", "planning_information", "stream_progress")
 _OVERLAP = timedelta(minutes=1)  # events are written in batches: one may carry an earlier time than what was read before
 
 
@@ -37,10 +38,13 @@ class EventRows:
     Args:
         updates: how many of the newest updates are read.
         known: ids of updates that need not be read.
+        position: version of the log up to which only `known` updates have events; None where that is not known.
     """
 
-    def __init__(self, storage: AnyPath, *, updates: int = UPDATES, known: Collection[str] = ()) -> None:
-        self._path, self._updates, self._known = Storage(storage).events, updates, known
+    def __init__(self, storage: AnyPath, *, updates: int = UPDATES, known: Collection[str] = (), position: int | None = None) -> None:
+        self._path, self._updates, self._known = Storage(storage).events, updates, frozenset(known)
+        self._position = position
+        self._first_versions: dict[str, int] | None = {}
         self._version: int | None = None
         self._stamp: int | None = None
         self._newest: datetime | None = None
@@ -54,22 +58,53 @@ class EventRows:
             stamp = _log_change_time(self._path)
             if stamp is not None and stamp == self._stamp:
                 return
-            table = open_log(self._path)
-            if table is None or table.version() == self._version:
-                return
-            self._stamp, self._version = stamp, table.version()
-            for row in query_rows(table, f"SELECT {ROW_COLUMNS} FROM t WHERE {self._row_condition(table)}"):
+            appended = appended_since(self._path, self._position) if self._version is None and self._position is not None else None
+            rows = self._rows_of_log() if appended is None else self._rows_of_commits(appended)
+            self._stamp = stamp
+            for row in rows:
                 self._newest = max(self._newest or row["timestamp"], row["timestamp"])
                 yield row_of(row)
 
+    def position(self, running: Collection[str]) -> int | None:
+        """The version up to which a later reader that knows all updates but the `running` ones need not read; None if that is not known."""
+        if self._version is None or not running:
+            return self._version
+        if self._first_versions is None:
+            return None
+        return min(self._first_versions.get(id, 0) for id in running) - 1
+
+    def _rows_of_log(self) -> Iterator[Mapping[str, Any]]:
+        """The rows that a scan of the whole log gives."""
+        table = open_log(self._path)
+        if table is None or table.version() == self._version:
+            return
+        self._version, self._first_versions = table.version(), None
+        yield from query_rows(table, f"SELECT {ROW_COLUMNS} FROM t WHERE {self._row_condition(table)}")
+
+    def _rows_of_commits(self, appended: AppendedRows) -> Iterator[Mapping[str, Any]]:
+        """The rows that the commits since the last report appended."""
+        self._version, self._first_versions = appended.version, {}
+        found = [(version, row) for version, row in appended.rows if row["update_id"] and row["update_id"] not in self._known]
+        defined: dict[str, list[str]] = {}
+        for _, row in sorted(found, key=lambda one: one[1]["timestamp"], reverse=True):
+            ids = defined.setdefault(row["pipeline_id"], [])
+            if row["event_type"] in _DEFINITIONS and row["update_id"] not in ids:
+                ids.append(row["update_id"])
+        for version, row in found:
+            self._first_versions.setdefault(row["update_id"], version)
+            is_old = row["event_type"] in _DEFINITIONS and row["update_id"] not in defined[row["pipeline_id"]][:_WITH_DEFINITIONS]
+            if row["event_type"] not in _UNUSED and not is_old:
+                yield row
+
     def _row_condition(self, table: Any) -> str:
-        used = f"event_type NOT IN {_UNUSED}"
+        used = f"event_type NOT IN {_in_list(_UNUSED)}"
         if self._newest is not None:
             return f'{used} AND "timestamp" >= {_timestamp_literal(self._newest - _OVERLAP)}'
-        conditions = [used, f"(event_type NOT IN {_DEFINITIONS} OR origin['update_id'] IN {_in_list(_updates_with_definitions(table))})"]
+        with_definitions = _in_list(_updates_with_definitions(table))
+        conditions = [used, f"(event_type NOT IN {_in_list(_DEFINITIONS)} OR origin['update_id'] IN {with_definitions})"]
         newest = _newest_updates(table, self._updates)
         if self._known:
-            conditions.append(f"(origin['update_id'] IS NULL OR origin['update_id'] NOT IN {_in_list(list(self._known))})")
+            conditions.append(f"(origin['update_id'] IS NULL OR origin['update_id'] NOT IN {_in_list(self._known)})")
         return " AND ".join([*conditions, *([f"origin['update_id'] IN {_in_list(newest)}"] if newest else [])])
 
 
@@ -93,10 +128,10 @@ def _updates_with_definitions(table: Any) -> list[str]:
     """The two newest updates of each pipeline that defined datasets."""
     found: dict[str, list[str]] = {}
     sql = f"""SELECT origin['pipeline_id'] AS pipeline, origin['update_id'] AS id, min("timestamp") AS at FROM t
-        WHERE event_type IN {_DEFINITIONS} GROUP BY origin['pipeline_id'], origin['update_id'] ORDER BY at DESC"""
+        WHERE event_type IN {_in_list(_DEFINITIONS)} GROUP BY origin['pipeline_id'], origin['update_id'] ORDER BY at DESC"""
     for row in query_rows(table, sql):
         found.setdefault(str(row["pipeline"]), []).append(str(row["id"]))
-    return [update for ids in found.values() for update in ids[:2]]
+    return [update for ids in found.values() for update in ids[:_WITH_DEFINITIONS]]
 
 
 def _newest_updates(table: Any, updates: int) -> list[str]:
@@ -106,7 +141,7 @@ def _newest_updates(table: Any, updates: int) -> list[str]:
     return ids[:updates] if len(ids) > updates else []
 
 
-def _in_list(texts: list[str]) -> str:
+def _in_list(texts: Iterable[str]) -> str:
     return f"({', '.join(map(sql_literal, texts)) or 'NULL'})"
 
 
@@ -114,34 +149,56 @@ def _timestamp_literal(timestamp: datetime) -> str:
     return f"TIMESTAMP '{timestamp.astimezone(timezone.utc).isoformat()}'"
 
 
-_FORMAT = 4
+_FORMAT = 5
 _WITH_DEFINITIONS = 2
 """Number of newest updates of a pipeline that keep their definitions: the page compares the last one with those before."""
 
 
-def load_ended_updates(file: AnyPath, log: str) -> dict[str, UpdateSummary]:
-    """The ended updates of the event log with this id, by their own ids; none if the file does not have them."""
+@dataclass(frozen=True)
+class EndedUpdates:
+    """Updates that have ended, by their ids, and the lines of the file that hold them.
+
+    `position`: that of `EventRows`, for who knows these updates.
+    """
+
+    updates: Mapping[str, UpdateSummary] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
+    position: int | None = None
+
+
+def load_ended_updates(file: AnyPath, log: str) -> EndedUpdates:
+    """The ended updates of the event log with this id; none if the file does not have them."""
     try:
-        found = json.loads(file.read_text())
+        head, *lines = file.read_text().splitlines()
+        found = json.loads(head)
         if (found["format"], found["version"], found["log"]) != (_FORMAT, VERSION, log):
-            return {}
-        return {update["id"]: _instance(UpdateSummary, update) for update in found["updates"]}
+            return EndedUpdates()
+        updates = [_instance(UpdateSummary, json.loads(line)) for line in lines]
+        return EndedUpdates({u.id: u for u in updates}, {u.id: line for u, line in zip(updates, lines, strict=True)}, found["position"])
     except (OSError, ValueError, KeyError, TypeError, LakeletError):  # not there, or not as this version writes it
-        return {}
+        return EndedUpdates()
 
 
-def save_ended_updates(file: AnyPath, log: str, history: History) -> None:
-    """Keep the updates of a history that have ended. Raises STORAGE_FAILED."""
+def save_ended_updates(file: AnyPath, log: str, history: History, known: EndedUpdates, position: int | None) -> None:
+    """Keep the updates of a history that have ended, those that were known by their lines. Raises STORAGE_FAILED."""
     left: dict[str, int] = {}
     kept = []
     for update in reversed(history.updates):
         if not update.state.has_ended:
             continue
+        line = known.lines.get(update.id)
         if update.definitions:
             left[update.pipeline_id] = left.get(update.pipeline_id, 0) + 1
-        kept.append(update if left.get(update.pipeline_id, 0) <= _WITH_DEFINITIONS else replace(update, definitions={}))
-    content = {"format": _FORMAT, "version": VERSION, "log": log, "updates": [_json_value(update) for update in reversed(kept)]}
-    write_atomically(file, json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+            if left[update.pipeline_id] > _WITH_DEFINITIONS:
+                update, line = replace(update, definitions={}), None
+        kept.append(_line_of(_json_value(update)) if line is None else line)
+    head = _line_of({"format": _FORMAT, "version": VERSION, "log": log, "position": position})
+    write_atomically(file, "\n".join([head, *reversed(kept)]) + "\n")
+
+
+def _line_of(value: Any) -> str:
+    """JSON on one line for `str.splitlines`, which ends lines at characters of other alphabets, too."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -154,6 +211,8 @@ class _StoredField:
 
 
 _fields_by_class: dict[Any, tuple[_StoredField, ...]] = {}
+_converters: dict[Any, Mapping[str, Callable[[Any], Any]]] = {}
+"""Of the fields of a class that JSON has in another form."""
 
 
 def _fields_of(kind: Any) -> tuple[_StoredField, ...]:
@@ -177,11 +236,10 @@ def _json_value(value: Any) -> Any:
 
 def _instance(kind: Any, given: Mapping[str, Any]) -> Any:
     """A dataclass from an object of JSON. Raises TypeError and ValueError where it is none."""
-    values = dict(given)
-    for field in _fields_of(kind):
-        if field.made is not None and field.name in values:
-            values[field.name] = field.made(values[field.name])
-    return kind(**values)
+    if kind not in _converters:
+        _converters[kind] = {stored.name: stored.made for stored in _fields_of(kind) if stored.made is not None}
+    made = _converters[kind]
+    return kind(**{name: made[name](value) if name in made else value for name, value in given.items()})
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:

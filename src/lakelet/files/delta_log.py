@@ -83,10 +83,10 @@ class TableLog:
         file = self.file(version)
         return isinstance(file, Path) and file.stat().st_mtime < moment
 
-    def description(self) -> Mapping[str, Any] | None:
-        """The newest `metaData` action; None where no commit that is left has one."""
-        for version in range(self.version(), -1, -1):
-            text = self.text(version)
+    def description(self, version: int | None = None) -> Mapping[str, Any] | None:
+        """The `metaData` action that counts in a version, the newest by default; None where no commit that is left has one."""
+        for number in range(self.version() if version is None else version, -1, -1):
+            text = self.text(number)
             if text is None:
                 return None
             for line in text.splitlines():
@@ -115,17 +115,17 @@ class TableLog:
         found = [self.commit(v) for v in range(after + 1, upto + 1)]
         return None if None in found else [c for c in found if c is not None]
 
-    def bytes(self) -> int | None:
-        """The size of all files of the newest version, from the checksum that Delta writes beside each commit; None where there is none."""
+    def bytes(self, version: int | None = None) -> int | None:
+        """The size of all files of a version, the newest by default, from Delta's checksum beside its commit; None where there is none."""
         try:
-            text = (self.path / LOG / f"{self.version():020d}.crc").read_text()
+            text = (self.path / LOG / f"{self.version() if version is None else version:020d}.crc").read_text()
             return int(json.loads(text)["tableSizeBytes"])
         except (FileNotFoundError, ValueError, KeyError):
             return None
 
-    def data_version(self, known: int) -> int:
-        """`known` if no commit after it added or removed data, else the newest version that did."""
-        latest = self.version()
+    def data_version(self, known: int, upto: int | None = None) -> int:
+        """`known` if no commit after it, up to a version, added or removed data, else the newest version that did."""
+        latest = self.version() if upto is None else upto
         commits = self.commits(known, latest)
         if commits is None:
             return latest

@@ -7,7 +7,7 @@ import hashlib
 import json
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -230,7 +230,13 @@ class RunFiles:
 class RunReader(QueryReader):
     """Opens the stored tables.
 
-    `observations`: the views' rules of a batch query, by name. `judged`: the views with rules, as the query reads them.
+    Attributes:
+        observations: the views' rules of a batch query, by name.
+        judged: the views with rules, as the query reads them.
+        versions: in which version the tables of datasets are read, by key; the newest one of others.
+        bound: what a read gives instead of the rows of its table, by dataset and number of the read: a function of these rows.
+        opened: by key of a dataset the number of its last read, as placeholders are numbered in analysis.
+        unbound: sentences about reads that must give other rows and cannot: the code chose options for them.
     """
 
     environment: Environment = field(kw_only=True)
@@ -238,8 +244,25 @@ class RunReader(QueryReader):
     batch_query: bool = False
     observations: dict[str, Observation] = field(default_factory=dict)
     judged: list[DataFrame] = field(default_factory=list)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    bound: Mapping[tuple[str, int], Callable[[DataFrame], DataFrame]] = field(default_factory=dict)
+    opened: dict[str, int] = field(default_factory=dict)
+    unbound: list[str] = field(default_factory=list)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
+        """The rows of the table, or what is bound to this read. Each read counts, as `PlaceholderReader.open_table` counts them."""
+        key = dataset.name.key
+        copy = self.opened[key] = self.opened.get(key, -1) + 1
+        plain = not (streaming or feed or jreader is not None or FILE_METADATA.on())
+        rows = self._rows(dataset, streaming=streaming, jreader=jreader, feed=feed, version=self.versions.get(key) if plain else None)
+        if (key, copy) not in self.bound:
+            return rows
+        if plain:
+            return self.bound[key, copy](rows)
+        self.unbound.append(f"it reads {dataset.name} with options, or files of it")
+        return rows
+
+    def _rows(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool, version: int | None) -> DataFrame:
         path = self.environment.storage.table_path(dataset.name)
         if feed:
             change_feed.keep_feed(self.spark, path)
@@ -247,7 +270,9 @@ class RunReader(QueryReader):
             jreader = plain_reader(self.spark, streaming=True, options={"startingVersion": "0"})
         live = self.environment.memory.files(path) if self.environment.memory.queries.on else None
         whole = streaming or feed or jreader is not None or FILE_METADATA.on()
-        known = None if whole else known_content(self.spark, path, live)
+        known = None if whole else known_content(self.spark, path, live, version)
+        if known is None and version is not None:  # Delta takes the newest version at the time of the job otherwise
+            jreader = plain_reader(self.spark, streaming=False, options={"versionAsOf": str(version)})
         return self.stored(str(path), streaming, jreader) if known is None else known
 
     def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
@@ -276,8 +301,24 @@ class RunReader(QueryReader):
         return self.observations[name]
 
 
-def run_reader(task: FlowTask, spark: SparkSession, reads: FileReads | None = None) -> RunReader:
-    """The reader for one call of the flow's function. `reads`: how a stream reads its file sources; None for a batch query."""
+Bindings = Mapping[tuple[str, int], Callable[[DataFrame], DataFrame]]
+"""See `RunReader.bound`."""
+_NO_VERSIONS: Mapping[str, int] = {}
+_NO_BINDINGS: Bindings = {}
+
+
+def run_reader(
+    task: FlowTask,
+    spark: SparkSession,
+    reads: FileReads | None = None,
+    *,
+    versions: Mapping[str, int] = _NO_VERSIONS,
+    bound: Bindings = _NO_BINDINGS,
+) -> RunReader:
+    """The reader for one call of the flow's function. `reads`: how a stream reads its file sources; None for a batch query.
+
+    `versions`, `bound`: see `RunReader`.
+    """
     return RunReader(
         spark,
         task.environment.catalog,
@@ -285,4 +326,6 @@ def run_reader(task: FlowTask, spark: SparkSession, reads: FileReads | None = No
         flow=task.declared,
         files=RunFiles(spark, task.environment, reads or FileReads()),
         batch_query=reads is None,
+        versions=versions,
+        bound=bound,
     )

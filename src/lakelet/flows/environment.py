@@ -116,13 +116,15 @@ class UpdateMemory:
 
     unsteady: by flow, a batch whose files changed while they were read, and how often (`streams`). mapped: tables that got column
     mapping by themselves. widened: whether a table got columns that its analysis did not know of. queries: those that wait for the next
-    round.
+    round. refreshes: what was decided last about each materialized view, by dataset, until it is done.
     """
 
     unsteady: dict[str, tuple[int, int]] = field(default_factory=dict)
     mapped: list[str] = field(default_factory=list)
     widened: bool = False
     queries: KeptQueries = field(default_factory=KeptQueries)
+    refreshes: dict[str, Any] = field(default_factory=dict)
+    _pins: dict[str, int] = field(default_factory=dict)
     _files: dict[str, LiveFiles] = field(default_factory=dict)
     _logs: dict[str, TableLog] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -136,6 +138,19 @@ class UpdateMemory:
         """The files of a table, followed by all flows of the update."""
         with self._lock:
             return self._files.setdefault(str(path), LiveFiles(path))
+
+    def pinned(self, path: AnyPath) -> int:
+        """The version in which views read a table: the same for all views of an update, the newest in each round of a continuous one."""
+        newest = self.log(path).version()
+        if self.queries.on:
+            return newest
+        with self._lock:
+            return self._pins.setdefault(str(path), newest)
+
+    def unpin(self, path: AnyPath) -> None:
+        """Let views read the newest version of a table that a flow of the update may have written."""
+        with self._lock:
+            self._pins.pop(str(path), None)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ time, and one of the counts is taken.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -21,7 +22,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.analysis.plan_facts import has_range_partitioning
 from lakelet.autoloader.source_spec import SchemaEvolution
-from lakelet.flows.context import FlowTask, RunReader, event_id, run_reader
+from lakelet.flows.context import Bindings, FlowTask, RunReader, event_id, run_reader
 from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.expressions import with_children
 from lakelet.jvm.frames import analyzed, replanned
@@ -143,10 +144,19 @@ def emit_change(reporter: Reporter, change: SchemaEvolution, *, dataset: str, fl
     )
 
 
+_NEWEST: Mapping[str, int] = {}
+_UNBOUND: Bindings = {}
+
+
 @contextmanager
-def counted_query(task: FlowTask, spark: SparkSession) -> Iterator[tuple[RunReader, DataFrame]]:
-    """The query of a batch flow and the reader that opened its tables; raises what the flow's function raises."""
-    reader = run_reader(task, spark)
+def counted_query(
+    task: FlowTask, spark: SparkSession, *, versions: Mapping[str, int] = _NEWEST, bound: Bindings = _UNBOUND
+) -> Iterator[tuple[RunReader, DataFrame]]:
+    """The query of a batch flow and the reader that opened its tables; raises what the flow's function raises.
+
+    `versions`, `bound`: see `RunReader`.
+    """
+    reader = run_reader(task, spark, versions=versions, bound=bound)
     with reading(reader):
         frame = rows_of(task.declared)
     views = [view for view in reader.judged if not view.isStreaming]
@@ -248,6 +258,11 @@ def query_metrics(
     return replace(metrics, view=view, batch=batch)
 
 
+def new_observation() -> Observation:
+    """Counts the rows that one query writes."""
+    return Observation(f"{_OF_LAKELET}{uuid.uuid4().hex}")
+
+
 _VOLATILE = ("numInputRows", "inputRowsPerSecond", "processedRowsPerSecond")
 _OF_LAKELET = "lakelet_"
 """Prefix of the names of Lakelet's own observations, whose counts are in `flow_progress`."""
@@ -293,6 +308,7 @@ __all__ = [
     "emit_change",
     "emit_stream_progress",
     "emit_warnings",
+    "new_observation",
     "query_metrics",
     "reported",
     "sorted_in_parts",

@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
-from lakelet.cdc.literals import literal, portable
 from lakelet.flows.context import FlowTask
 from lakelet.flows.failures import failures_of
+from lakelet.flows.key_ranges import KeyRanges
 from lakelet.flows.metrics import Totals, counted_query, emit_batch, query_metrics
 from lakelet.flows.target_table import emit_mapping, finish
 from lakelet.flows.views import view_state
@@ -110,8 +110,6 @@ class _Part:
 
 
 _SEQUENCE, _NEWEST, _STORED = "__lakelet_sequence", "__lakelet_newest", "__lakelet_stored"
-_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string")
-"""Types of which Delta has the least and greatest value of each file."""
 
 
 @contextmanager
@@ -178,22 +176,17 @@ class ArrivedKeys:
 def _ranges(rows: DataFrame, keys: tuple[str, ...]) -> Column:
     """A condition on the keys that is true for those of all the rows; literals in it let Delta leave files out."""
     kinds = {field.name.lower(): field.dataType for field in rows.schema.fields}
-    ranged = [(key, kinds[key.lower()]) for key in keys if kinds[key.lower()].simpleString() in _RANGED]
-    ends = [portable(end(_column(key)), kind) for key, kind in ranged for end in (F.min, F.max)]
-    nulls = [F.sum(_column(key).isNull().cast("long")) for key, _ in ranged]
-    count, unordered, *found = rows.agg(F.count(F.lit(1)), F.sum(F.col(_SEQUENCE).isNull().cast("long")), *ends, *nulls).collect()[0]
+    columns = [_column(key) for key in keys]
+    unknown = F.sum(F.col(_SEQUENCE).isNull().cast("long"))
+    found = KeyRanges.of(rows, columns, [kinds[key.lower()] for key in keys], unknown)
+    (unordered,) = found.more
     if unordered:
         raise LakeletError(
             "REPLACE_NULL_SEQUENCE",
             f"{unordered} row(s) have no value for SEQUENCE BY",
             todo="Filter them out with an expectation or in the query, or give them a value.",
         )
-    condition = F.lit(count > 0)
-    for at, (key, kind) in enumerate(ranged):
-        least, greatest, missing = found[2 * at], found[2 * at + 1], found[2 * len(ranged) + at]
-        inside = F.lit(False) if least is None else _column(key).between(literal(least, kind), literal(greatest, kind))
-        condition = condition & (inside | _column(key).isNull() if missing else inside)
-    return condition
+    return found.condition(columns)
 
 
 def _sequence(replaces: Replacement) -> Column:

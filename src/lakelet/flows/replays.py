@@ -31,7 +31,7 @@ from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.locks import lock_of
-from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, of_batches, unfinished_batches
+from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, QuarantineCommit, of_batches, unfinished_batches
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.rule_counts import RuleCount
 
@@ -92,32 +92,34 @@ def _replay(task: FlowTask, spark: SparkSession, path: AnyPath) -> ReplayResult:
     transaction = Transaction(spark, path)
     if transaction.read_version < 0 or transaction.outdated(spec):
         return ReplayResult(0, 0, ())
-    rows = transaction.rows()
+    stored = transaction.rows()
+    held = F.col(RELEASED).isNull()
+    files = transaction.files_of(stored.where(held))  # those with nothing but released rows stay as they are
+    rows = transaction.rows_of(files) if files else stored.limit(0)
     tried = _tried(task)
     waits = [batch for batch in unfinished_batches(transaction, Transaction(spark, task.path())) if batch.app_id in tried]
-    held = F.col(RELEASED).isNull()
     for batch in waits:
         held = held & ~F.coalesce(batch.condition(), F.lit(False))
     _check_rules(task, rows, rules)
     observation, release = Observation(f"lakelet_{uuid.uuid4().hex}"), environment.reporter.update_id
     marked = judged_again(rows, rules, observation, held, broken=BROKEN, released=(RELEASED, release))
-    files = transaction.write(schemas.aligned(marked, transaction.schema))
+    written = transaction.write(schemas.aligned(marked, transaction.schema))
     found = counts(rules, metrics_of(spark, observation))
     quality = JudgedRows(str(task.dataset.name), rules, found).rule_counts()
     metrics = _metrics(task, release, found.kept, quality)
     if not found.kept:
-        transaction.discard(files)
+        transaction.discard(written)
         if found.rows:
             emit_batch(environment.reporter, metrics)
         return ReplayResult(found.rows, 0, quality, bool(waits))
 
     def decide() -> BatchMetrics:
         record = {"update_id": release, "judged": found.rows, "released": found.kept, "rules": [asdict(rule) for rule in quality]}
-        transaction.commit([*transaction.removals(), *files], user_metadata={_KEY: record}, txn=Txn(f"replay/{release}", 0))
+        transaction.commit([*(file.remove() for file in files), *written], user_metadata={_KEY: record}, txn=Txn(f"replay/{release}", 0))
         reached("quarantine.released")
         return metrics
 
-    released = _of(transaction.rows_of(files), release)
+    released = _of(transaction.rows_of(written), release)
     _append(task, spark, released, release, decide)
     return ReplayResult(found.rows, found.kept, quality, bool(waits))
 
@@ -174,7 +176,7 @@ def _metrics(task: FlowTask, release: str, released: int, quality: tuple[RuleCou
 def finish_replay(task: FlowTask) -> bool:
     """Append the rows that the last replay has released, if its process died before it had done that. Whether there was something to do."""
     path = _place(task)
-    record = _last(TableLog(path)) if path is not None else None
+    record = last_release(TableLog(path)) if path is not None else None
     if path is None or record is None or _is_done(task, record["update_id"]):
         return False
     release, quality = record["update_id"], tuple(RuleCount(**rule) for rule in record["rules"])
@@ -187,15 +189,21 @@ def finish_replay(task: FlowTask) -> bool:
     return True
 
 
-def _last(log: TableLog) -> Mapping[str, Any] | None:
-    """Return the record of the newest replay in the log of a quarantine."""
+def last_release(log: TableLog) -> Mapping[str, Any] | None:
+    """Return the record of the newest replay in the log of a quarantine; None if an update has written there since.
+
+    An update finishes the last replay before its first flow begins, so the log is read back to the newest batch only.
+    """
     for number in range(log.version(), -1, -1):
         commit = log.commit(number)
         if commit is None:
             return None
-        if _KEY in (commit.user_metadata or {}):
-            found: Mapping[str, Any] = (commit.user_metadata or {})[_KEY]
+        said = commit.user_metadata or {}
+        if _KEY in said:
+            found: Mapping[str, Any] = said[_KEY]
             return found
+        if QuarantineCommit.of_commit(said) is not None:
+            return None
     return None
 
 
@@ -213,4 +221,4 @@ def _is_done(task: FlowTask, release: str) -> bool:
     )
 
 
-__all__ = ["ReplayResult", "check_replay", "finish_replay", "replay"]
+__all__ = ["ReplayResult", "check_replay", "finish_replay", "last_release", "replay"]

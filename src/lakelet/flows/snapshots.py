@@ -23,6 +23,7 @@ from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
 from lakelet.cdc.generated_columns import given
+from lakelet.cdc.heads import open_rows
 from lakelet.cdc.snapshot_versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.files.delta_log import TableLog
 from lakelet.flows import once
@@ -126,8 +127,7 @@ def _differences(task: FlowTask, wanted: DataFrame, shape: Layout) -> DataFrame:
     target = Transaction(wanted.sparkSession, task.path())
     if target.read_version < 0 or target.outdated(task.table_spec(shape.visible)):
         return wanted
-    now = wanted.sparkSession.read.format("delta").load(str(task.path()))
-    now = now.where(F.col(END).isNull()) if shape.history else now
+    now = open_rows(wanted.sparkSession, task.path()) if shape.history else target.rows()
     columns = given(target.schema, task.dataset.computed).fields
     stored = T.StructType([f for f in columns if not (shape.history and f.name in (START, END))])
     merged = schemas.merge(stored, shape.columns, widen=schemas.widens(task.table_spec(shape.visible).properties or {}))

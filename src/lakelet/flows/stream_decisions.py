@@ -16,6 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.files.delta_log import TableLog
 from lakelet.flows.checkpoints import Checkpoint, read_checkpoint
 from lakelet.flows.context import FlowTask
+from lakelet.flows.planning_events import note_recompute
 from lakelet.plan.decisions import UNKNOWN_SOURCE, Decision, SourceListing, SourcePosition, Strategy, stream_decision
 from lakelet.storage.eventlog.states import EventType, OperationState
 
@@ -33,12 +34,17 @@ def decide_stream(task: FlowTask) -> Decision:
 
 
 def note_decision(task: FlowTask, decision: Decision) -> None:
-    """A flow's turn has come: its listings become events, and versions that hold nothing for it are noted in the registry."""
+    """A flow's turn has come: its listings become events, and versions that hold nothing for it are noted in the registry.
+
+    So is that a materialized view is computed as a whole again, from which on its flow has another id (EL-5).
+    """
     for listing in decision.listings:
         _report_listing(task, listing)
     if decision.examined:
         known = task.environment.storage.registry().flow(task.target, task.name)
         task.environment.storage.note_flow(replace(known, filter=_filter_text(task), examined=dict(decision.examined)))
+    if decision.strategy is Strategy.FULL:
+        note_recompute(task)
 
 
 def _positions(task: FlowTask, checkpoint: Checkpoint, listings: list[SourceListing]) -> tuple[list[SourcePosition], Mapping[str, int]]:

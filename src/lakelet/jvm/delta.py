@@ -119,9 +119,14 @@ def write_files(transaction: JavaTransaction, rows: DataFrame) -> list[Action]:
     return items(transaction.writeFiles(rows._jdf))
 
 
-def files_that_may_have(spark: SparkSession, transaction: JavaTransaction, conditions: Sequence[Any]) -> list[Action]:
-    """The files of a table that can have rows for which these expressions are true, by partition values and statistics."""
-    return items(transaction.filterFiles(seq(spark._jvm, conditions), False))
+def files_that_may_have(
+    spark: SparkSession, transaction: JavaTransaction, conditions: Sequence[Any], *, counted: bool = False
+) -> list[Action]:
+    """The files of a table that can have rows for which these expressions are true, by partition values and statistics.
+
+    `counted`: with the numbers of their rows.
+    """
+    return items(transaction.filterFiles(seq(spark._jvm, conditions), counted))
 
 
 def rows_of(spark: SparkSession, transaction: JavaTransaction, files: Sequence[Action], *, described: bool = False) -> DataFrame:
@@ -131,6 +136,13 @@ def rows_of(spark: SparkSession, transaction: JavaTransaction, files: Sequence[A
     if described:
         snapshot = java_class(jvm, f"{_DELTA}.DummySnapshot")(log.logPath(), log, transaction.metadata(), none, none)
     return of_java(spark, log.createDataFrame(snapshot, seq(jvm, files), False, none))
+
+
+def rows_at(spark: SparkSession, path: str, version: int, files: Sequence[str]) -> DataFrame:
+    """The rows of files, `add` actions of a log as text, with the columns that the table has in a version."""
+    jvm, log, none = spark._jvm, log_of(spark, path), option(spark._jvm)
+    actions = [action_of(spark, line) for line in files]
+    return of_java(spark, log.createDataFrame(log.getSnapshotAt(version, none, none, False), seq(jvm, actions), False, none))
 
 
 def files_at(spark: SparkSession, transaction: JavaTransaction, version: int) -> list[Action]:

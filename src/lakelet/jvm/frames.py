@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from lakelet.jvm.errors import MISSING
@@ -24,6 +25,43 @@ def analyzed(frame: DataFrame) -> Plan:
 def optimized(frame: DataFrame) -> Plan:
     """The optimised plan of a frame. Raises what Spark raises about it."""
     return frame._jdf.queryExecution().optimizedPlan()
+
+
+def plan_json(frame: DataFrame) -> str:
+    """The analysed plan of a frame as JSON: a list of its nodes in pre-order, with their expressions."""
+    jvm, plan = frame.sparkSession._jvm, analyzed(frame)
+    try:
+        held = static(jvm, "java.util.Optional", "of")(plan).map(_to_json(jvm))
+        return _printed(jvm, held).removeprefix("Optional[").removesuffix("]")
+    except MISSING:
+        return str(plan.toJSON())
+
+
+def plan_string(frame: DataFrame) -> str:
+    """The analysed plan of a frame as Spark prints it."""
+    return _printed(frame.sparkSession._jvm, analyzed(frame))
+
+
+_PART = 7_500
+"""py4j sends an answer of more than 8,192 characters in two, and TCP waits 40 ms between these."""
+
+
+def _printed(jvm: Any, printed: Any) -> str:
+    """What an object of Java prints, fetched in parts."""
+    text = java_class(jvm, "java.lang.StringBuilder")().append(printed)
+    size = int(text.length())
+    return "".join(str(text.substring(at, min(at + _PART, size))) for at in range(0, size, _PART))
+
+
+@functools.lru_cache(maxsize=4)
+def _to_json(jvm: Any) -> Any:
+    """A function of Java from a plan to its JSON, whose result stays in Java."""
+    java, invoke = java_class(jvm, "java.lang.Class"), "java.lang.invoke"
+    loader = java_class(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
+    node = java.forName("org.apache.spark.sql.catalyst.trees.TreeNode", True, loader)
+    kind = static(jvm, f"{invoke}.MethodType", "methodType")(java.forName("java.lang.String"))
+    method = static(jvm, f"{invoke}.MethodHandles", "publicLookup")().findVirtual(node, "toJSON", kind)
+    return static(jvm, f"{invoke}.MethodHandleProxies", "asInterfaceInstance")(java.forName("java.util.function.Function"), method)
 
 
 def of_plan(spark: SparkSession, plan: Plan) -> DataFrame:

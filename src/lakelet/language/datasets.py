@@ -13,11 +13,11 @@ from lakelet.language.argument_types import Columns, Expression, F, Rules, Schem
 from lakelet.language.arguments import invalid, settings, text, texts
 from lakelet.language.expectations import rules_of
 from lakelet.language.flows import replacement
-from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind
+from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind, RefreshPolicy
 from lakelet.language.registry import active_registry
 from lakelet.language.sql.varchar_lengths import without_lengths
 from lakelet.language.sql_text.tokens import may_have
-from lakelet.language.unsupported import STRICT_POLICY, unsupported
+from lakelet.language.unsupported import unsupported
 from lakelet.language.wrappers import PENDING, check_no_parameters, function_name, unwrapped, wrapper
 
 _MORE_THAN_TYPES = ("GENERATED", "CONSTRAINT", "DEFAULT", "PRIMARY", "FOREIGN", "REFERENCES", "UNIQUE", "MASK")
@@ -62,12 +62,7 @@ def _checked_dataset(
         registry.note("path has no effect here: the table lies in the storage, and is read by its name", where)
     if given.cluster_by_auto:
         registry.note("cluster_by_auto has no effect here: there is no background optimisation", where)
-    if given.refresh_policy not in (None, "auto", "full", "incremental", "incremental_strict"):
-        raise invalid(f"refresh_policy {given.refresh_policy!r} is none of auto, incremental, incremental_strict, full", where)
-    if given.refresh_policy in ("incremental", "incremental_strict"):
-        why = "nothing is recomputed that is known to be unchanged, whatever the policy"
-        strict = STRICT_POLICY if given.refresh_policy == "incremental_strict" else ""
-        registry.note(f"refresh_policy='{given.refresh_policy}' has no effect here: {why}{strict}", where)
+    policy = _refresh_policy(given.refresh_policy, where)
     full = registry.resolve(text("name", name, where) or "", where)
     if given.partition_cols and given.cluster_by:
         raise invalid("partition_cols and cluster_by exclude each other", where, "Keep one of them.")
@@ -86,12 +81,21 @@ def _checked_dataset(
             schema=schema,
             computed=computed,
             identities=tuple(column for column in (*computed, *filled) if column.identity is not None),
-            always_whole=given.refresh_policy == "full",
+            refresh_policy=policy,
             private=bool(given.private),
             expectations=(*limits, *expectations),
         )
     )
     return full
+
+
+def _refresh_policy(given: Any, where: Location) -> RefreshPolicy:
+    known = {policy.value: policy for policy in RefreshPolicy}
+    if given is None:
+        return RefreshPolicy.AUTO
+    if not isinstance(given, str) or given not in known:
+        raise invalid(f"refresh_policy {given!r} is none of {', '.join(known)}", where)
+    return known[given]
 
 
 def _declare_or_decorate(kind: Kind, function: F | None, name: Any, given: _DeclaredOptions) -> F | Callable[[F], F]:
@@ -329,7 +333,8 @@ def materialized_view(
         cluster_by_auto: has no effect here, with a notice: nothing optimises tables in the background.
         cluster_by: columns by which `lakelet maintain` sorts the files.
         schema: columns and their types, as a StructType or as DDL text. The text may hold generated columns, constraints and comments.
-        refresh_policy: `auto`, or `full` to recompute the whole result each time; `incremental` and `incremental_strict` get a notice.
+        refresh_policy: `auto` computes a part of the view or all of it, what is estimated to be cheaper; `incremental` a part wherever
+            that is right; `incremental_strict` fails an update that would compute all; `full` always computes all.
         row_filter: refused: rows would be shown that the filter hides.
         private: the table is stored for the pipeline only; no other one finds it in the catalog.
         format: `delta`, the only one.

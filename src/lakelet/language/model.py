@@ -40,6 +40,19 @@ class Kind(TextEnum):
     SINK = "sink"
 
 
+class RefreshPolicy(Enum):
+    """What the definition asks for. The value is the argument of the decorator.
+
+    AUTO: what is estimated to be cheaper. INCREMENTAL: in part wherever that is right; a query for which it never is, is refused.
+    INCREMENTAL_STRICT: an update that would compute all fails instead. FULL: always all.
+    """
+
+    AUTO = "auto"
+    INCREMENTAL = "incremental"
+    INCREMENTAL_STRICT = "incremental_strict"
+    FULL = "full"
+
+
 @dataclass(frozen=True)
 class Expectation:
     """A named boolean constraint. `constraint` is SQL text or a Spark Column; `written`: the text as it stands in the code, where the
@@ -90,7 +103,7 @@ class Dataset:
     """One dataset as declared.
 
     `schema` is DDL text, a StructType, or None (inferred). `sink`: of kind SINK, where its rows go. `published`: a view with a catalog and
-    schema; views without it are temporary. `always_whole`: a materialized view whose refresh policy is FULL. `computed`: columns that its
+    schema; views without it are temporary. `refresh_policy`: of a materialized view. `computed`: columns that its
     flows leave to it (`lakelet.language.sql.values.Column`), where it has no query of its own. `identities`: those of its columns that
     are numbers, given when rows are written.
     """
@@ -108,7 +121,7 @@ class Dataset:
     expectations: tuple[Expectation, ...] = ()
     sink: Sink | None = None
     published: bool = False
-    always_whole: bool = False
+    refresh_policy: RefreshPolicy = RefreshPolicy.AUTO
     computed: tuple[Any, ...] = ()
     identities: tuple[Any, ...] = ()
 

@@ -7,9 +7,6 @@ from typing import NoReturn
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.user_code import caller_location
 
-STRICT_POLICY = "; on Databricks an update fails that would compute the view as a whole"
-"""End of the notice about a refresh policy that is strict."""
-
 
 def unsupported(feature: str, where: Location | None = None) -> NoReturn:
     """Raise NOT_SUPPORTED_YET for a part of the language: silence would change the result."""

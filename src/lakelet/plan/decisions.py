@@ -9,22 +9,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from lakelet.base.text import counted, seconds_text
 from lakelet.language.model import Kind
 from lakelet.language.registry import Notice
+from lakelet.plan.refreshes import Issue, Refresh, RefreshPolicy, TableChange, Technique, ViewShape
 
 UNKNOWN_SOURCE = "its source cannot be compared without running it"
 """Reason to run a flow whose source says nothing of what is new."""
+
+UNCHANGED = "its query and its inputs are unchanged"
+"""Reason to leave a view as it is."""
 
 
 class Strategy(Enum):
     """How one step brings its dataset up to date.
 
-    PARTITIONS: only the partitions of a materialized view that can have changed. REPLACE: the part of a table that its flow's condition
-    names.
+    Of a materialized view: FULL computes all of it, APPEND adds the rows of new input rows, GROUPS computes the rows with touched keys
+    again, MERGE puts aggregates of new rows together with the stored ones, PARTITIONS computes the partitions that can have changed.
+    REPLACE: the part of a table that its flow's condition names.
     """
 
     STREAM = "stream"
     FULL = "full"
+    APPEND = "append"
+    GROUPS = "groups"
+    MERGE = "merge"
     PARTITIONS = "partitions"
     REPLACE = "replace"
     SKIP = "skip"
@@ -61,7 +70,8 @@ class Decision:
     """A strategy and the reason for it, a clause that reads well after "because".
 
     Of a streaming flow also how that was found out: `sources`, what is pending there; `listings` of its folders, none if one of them could
-    not be listed; `examined`, by key of a table the version up to which it has nothing for the flow.
+    not be listed; `examined`, by key of a table the version up to which it has nothing for the flow. Of a materialized view
+    `refresh`: the technique, what else is possible, and why not.
     """
 
     strategy: Strategy
@@ -69,11 +79,24 @@ class Decision:
     sources: tuple[SourcePosition, ...] = field(default=(), compare=False)
     listings: tuple[SourceListing, ...] = field(default=(), compare=False)
     examined: Mapping[str, int] = field(default_factory=dict, compare=False)
+    refresh: Refresh | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class ViewFacts:
+    """Of a materialized view: its policy, the names of its columns, and what its query does to the rows that it reads."""
+
+    policy: RefreshPolicy
+    columns: tuple[str, ...]
+    shape: ViewShape | Issue | None
 
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One flow of the plan. `dataset`, `flow`, `inputs`: full names. `transforms`: the calls of `lakelet.transforms` in its query."""
+    """One flow of the plan. `dataset`, `flow`, `inputs`: full names. `transforms`: the calls of `lakelet.transforms` in its query.
+
+    `refresh`: that of its decision. `view`: of a materialized view, what is known before its inputs are compared.
+    """
 
     dataset: str
     kind: Kind
@@ -82,6 +105,13 @@ class PlanStep:
     reason: str
     inputs: tuple[str, ...]
     transforms: tuple[str, ...] = ()
+    refresh: Refresh | None = field(default=None, compare=False)
+    view: ViewFacts | None = field(default=None, compare=False)
+
+
+def step_of(decision: Decision, dataset: str, kind: Kind, flow: str, inputs: tuple[str, ...], transforms: tuple[str, ...] = ()) -> PlanStep:
+    """Return the step of a decision about a flow."""
+    return PlanStep(dataset, kind, flow, decision.strategy, decision.reason, inputs, transforms, decision.refresh)
 
 
 @dataclass(frozen=True)
@@ -133,4 +163,69 @@ def view_decision(stored_fingerprint: str | None, stored_inputs: Mapping[str, in
     changed = sorted(name.partition("\n")[0] for name, version in found.inputs.items() if stored_inputs.get(name) != version)
     if changed:
         return Decision(Strategy.FULL, f"{', '.join(changed[:3])}{' and more' if len(changed) > 3 else ''} changed")
-    return Decision(Strategy.SKIP, "its query and its inputs are unchanged")
+    return Decision(Strategy.SKIP, UNCHANGED)
+
+
+_STRATEGIES: Mapping[Technique, Strategy] = {
+    Technique.SKIP: Strategy.SKIP,
+    Technique.APPEND: Strategy.APPEND,
+    Technique.GROUPS: Strategy.GROUPS,
+    Technique.WINDOWS: Strategy.GROUPS,
+    Technique.ROWS: Strategy.GROUPS,
+    Technique.MERGE: Strategy.MERGE,
+    Technique.PARTITIONS: Strategy.PARTITIONS,
+    Technique.FULL: Strategy.FULL,
+}
+
+_PLAIN_TYPES = frozenset(
+    {"CHANGE_SET_MISSING", "QUERY_FINGERPRINT_CHANGED", "DATA_HAS_CHANGED", "INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL", "REFRESH_POLICY"}
+)
+"""Types whose name says no more than the reason."""
+
+
+def strategy_of(refresh: Refresh) -> Strategy:
+    """Return the strategy by which a refresh is carried out."""
+    return _STRATEGIES[refresh.technique]
+
+
+def refresh_decision(refresh: Refresh, *, names: Mapping[str, str] | None = None, partitions: int | None = None) -> Decision:
+    """Return the decision about a view that is refreshed in this way: what changed, why all of it is computed, and the estimates.
+
+    `names`: how datasets are called, by key. `partitions`: how many of the view can have changed, where these are computed.
+    """
+    strategy = strategy_of(refresh)
+    if strategy is Strategy.SKIP:
+        return Decision(strategy, UNCHANGED, refresh=refresh)
+    changed = changes_text(refresh.changes, names or {})
+    if strategy is Strategy.FULL:
+        parts = [*([changed] if changed else []), *(issue_text(issue) for issue in refresh.issues[:1])]
+    else:
+        parts = [f"{changed} in {counted(partitions, 'partition')}" if strategy is Strategy.PARTITIONS and partitions else changed]
+    return Decision(strategy, "; ".join([*parts, *estimate_texts(refresh)]), refresh=refresh)
+
+
+def changes_text(changes: Sequence[TableChange], names: Mapping[str, str], limit: int = 3) -> str:
+    """Return `silver.events appended 1.0 %, silver.users changed 0.2 %`, or an empty text where nothing changed."""
+    shown = [_change_text(change, names.get(change.key, change.key)) for change in changes[:limit]]
+    return ", ".join(shown) + (" and more" if len(changes) > limit else "")
+
+
+def _change_text(change: TableChange, name: str) -> str:
+    share = f" {(change.added + change.removed) / change.size * 100:.1f} %" if change.size else ""
+    return f"{name} {'appended' if change.appends else 'changed'}{share}"
+
+
+def issue_text(issue: Issue) -> str:
+    """Return the reason with the most exact of Databricks' names: `current_date() in the query (TIME_FUNCTION)`."""
+    name = issue.sub_type or (None if issue.type in _PLAIN_TYPES else issue.type)
+    return f"{issue.reason} ({name})" if name else issue.reason
+
+
+def estimate_texts(refresh: Refresh) -> list[str]:
+    """Return `est. 3.1 s, full 12.0 s` in a list, that of the chosen way first; an empty one where neither is known."""
+    in_part, full = (None if seconds is None else seconds_text(seconds) for seconds in (refresh.estimate.partial, refresh.estimate.full))
+    if refresh.technique is Technique.FULL:
+        shown = [*([f"full {full}"] if full else []), *([f"in part {in_part}"] if in_part else [])]
+    else:
+        shown = [*([in_part] if in_part else []), *([f"full {full}"] if full else [])]
+    return [f"est. {', '.join(shown)}"] if shown else []

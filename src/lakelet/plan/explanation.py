@@ -18,8 +18,10 @@ from lakelet.base.text import aligned, counted, cut, listed, shortener
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Plan, PlanStep, Strategy
 from lakelet.plan.graph import LAYERS, Graph, GraphNode, depths, layers
+from lakelet.plan.refreshes import Technique
+from lakelet.plan.view_explanation import refresh_json, short_reason
 
-_STRATEGY_ORDER = ("stream", "full", "partitions", "replace", "skip", "excluded")
+_STRATEGY_ORDER = ("stream", "append", "merge", "groups", "partitions", "full", "replace", "skip", "excluded")
 _BOX = '["{}"]'
 _CLASSES = {
     "good": "stroke:#2e7d4f,stroke-width:2px",
@@ -53,7 +55,7 @@ def plan_text(plan: Plan) -> str:
         return "Nothing to do: the pipeline has no steps."
     short = shortener(name for step in plan.steps for name in (step.dataset, *step.inputs))
     steps = sorted(plan.steps, key=lambda step: step.strategy in _RESTING)  # what does something comes first
-    rows = [(step.strategy.value, _step_name(step, short), kind_text(step.kind), step.reason) for step in steps]
+    rows = [(step.strategy.value, _step_name(step, short), kind_text(step.kind), _because(step, short)) for step in steps]
     counts = Counter(step.strategy.value for step in plan.steps)
     summary = ", ".join(f"{counts[name]:,} {name}" for name in sorted(counts, key=_strategy_rank))
     applied = [
@@ -63,6 +65,14 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(
         [*aligned(rows, header=("step", "dataset", "kind", "because")), *transforms, "", f"{counted(len(plan.steps), 'step')}: {summary}"]
     )
+
+
+def _because(step: PlanStep, short: Callable[[str], str]) -> str:
+    """Return the reason; of a refresh with short names, and with what the author can do about a view that is computed as a whole."""
+    reason = short_reason(step, short)
+    issues = step.refresh.issues if step.refresh is not None and step.refresh.technique is Technique.FULL else ()
+    remedy = issues[0].remedy if issues else None
+    return f"{reason}; remedy: {remedy[0].lower()}{remedy[1:].rstrip('.')}" if remedy else reason
 
 
 def _strategy_rank(name: str) -> int:
@@ -76,7 +86,10 @@ def _step_name(step: PlanStep, short: Callable[[str], str]) -> str:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON values: `{"steps": [{dataset, kind, flow, strategy, reason, inputs}]}`, with `transforms` where there are any."""
+    """The plan as JSON values: `{"steps": [{dataset, kind, flow, strategy, reason, inputs}]}`, with `transforms` where there are any.
+
+    Steps of materialized views have the technique too, what else is possible, why not, what changed, and the estimates (`refresh_json`).
+    """
     steps = [
         {
             "dataset": step.dataset,
@@ -86,6 +99,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "reason": step.reason,
             "inputs": list(step.inputs),
             **({"transforms": list(step.transforms)} if step.transforms else {}),
+            **refresh_json(step),
         }
         for step in plan.steps
     ]

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from lakelet.language.model import RefreshPolicy
+
 
 class Technique(Enum):
     """How the rows of a view are brought up to date. The value is Databricks' name behind `MAINTENANCE_TYPE_`.
@@ -34,19 +36,6 @@ class Technique(Enum):
     FULL = "COMPLETE_RECOMPUTE"
 
 
-class RefreshPolicy(Enum):
-    """What the definition asks for. The value is the argument of the decorator.
-
-    AUTO: what is estimated to be cheaper. INCREMENTAL: in part wherever that is right; a query for which it never is, is refused.
-    INCREMENTAL_STRICT: an update that would compute all fails instead. FULL: always all.
-    """
-
-    AUTO = "auto"
-    INCREMENTAL = "incremental"
-    INCREMENTAL_STRICT = "incremental_strict"
-    FULL = "full"
-
-
 @dataclass(frozen=True)
 class Issue:
     """Why a view is computed as a whole.
@@ -62,6 +51,11 @@ class Issue:
     reason: str
     sub_type: str | None = None
     remedy: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Databricks' names: `PLAN_NOT_DETERMINISTIC.TIME_FUNCTION`."""
+        return f"{self.type}.{self.sub_type}" if self.sub_type else self.type
 
 
 class Merge(Enum):
@@ -122,6 +116,8 @@ class ViewShape:
         merges: for a GROUP BY, by position of a result column that is no key, how two of its values are put together; None where one of the
             functions cannot be, or something else happens above the aggregate. Empty mapping: all columns are keys.
         ordered_by_chance: what depends on the order of rows within equal ones, such as row_number with ties, in words; None for nothing.
+        nullable_keys: positions of `keys` → numbers of leaves. The column comes through the right side of a LEFT JOIN, which these leaves
+            are below: it is a key only while none of them changed (rows that had no partner may get one).
     """
 
     technique: Technique
@@ -130,6 +126,7 @@ class ViewShape:
     linear: bool = False
     merges: Mapping[int, Merge] | None = None
     ordered_by_chance: str | None = None
+    nullable_keys: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -180,6 +177,10 @@ class Refresh:
         issues: why those of a smaller cost are not; of FULL at least one.
         changes: of the inputs that changed.
         estimate: what the choice between right ones was made by.
+        estimated: the technique that `estimate.partial` is of; None where none was estimated.
+        refused: each technique that was considered and is not taken, with the issues of it: it is not right now, or costs more.
+        size: bytes of the view's files; None where not known.
+        learned: what earlier refreshes cost, by the name of the number (`Learned`).
     """
 
     technique: Technique
@@ -187,6 +188,10 @@ class Refresh:
     issues: tuple[Issue, ...] = ()
     changes: tuple[TableChange, ...] = ()
     estimate: Estimate = Estimate(None, None)
+    estimated: Technique | None = None
+    refused: Mapping[Technique, tuple[Issue, ...]] = field(default_factory=dict)
+    size: int | None = None
+    learned: Mapping[str, float | None] = field(default_factory=dict)
 
 
 __all__ = ["Estimate", "Issue", "Leaf", "Merge", "Range", "Refresh", "RefreshPolicy", "TableChange", "Technique", "ViewShape"]

@@ -77,7 +77,7 @@ class StoredFlow:
     """`examined`: per input table, the version up to which no file can match the flow's partition filter `filter`.
 
     `resets`: how often its checkpoint was cleared while the table kept its rows. `target`: key of the table it writes to; two pipelines may
-    have flows of one name.
+    have flows of one name. `recomputed`: how often a materialized view was computed as a whole again.
     """
 
     name: str
@@ -85,6 +85,7 @@ class StoredFlow:
     examined: Mapping[str, int] = field(default_factory=dict)
     resets: int = 0
     target: str = ""
+    recomputed: int = 0
 
     @property
     def key(self) -> str:

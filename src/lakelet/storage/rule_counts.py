@@ -56,6 +56,6 @@ def summed(counts: Iterable[RuleCount]) -> dict[tuple[str, str], RuleCount]:
     found: dict[tuple[str, str], RuleCount] = {}
     for one in counts:
         key = one.dataset, one.name
-        before = found.get(key, RuleCount(one.name, one.dataset, 0, 0))
-        found[key] = RuleCount(one.name, one.dataset, before.passed + one.passed, before.failed + one.failed)
+        before = found.get(key)
+        found[key] = one if before is None else RuleCount(*key[::-1], before.passed + one.passed, before.failed + one.failed)
     return found

@@ -111,6 +111,7 @@ class FlowRunner:
         self._progress.decided(task, decision)
         if decision.strategy is Strategy.SKIP:
             refresh_description(task)
+            self._unpin(task)
             clean_sources(task)
             self._progress.flow_is_idle(task, decision)
             if self._rounds is not None:
@@ -121,13 +122,22 @@ class FlowRunner:
             task, FlowState.RUNNING, f"Flow '{task.name}' is RUNNING because {decision.reason}.", more=backlog(decision.sources)
         )
         refresh_description(task)
-        bring_up_to_date(task)
+        try:
+            bring_up_to_date(task)
+        finally:
+            self._unpin(task)
         refresh_description(task)
+        self._unpin(task)
         if task.flow.kind.commit_completes:
             self._progress.commit_completed(task)
         else:
             done = backlog(decision.sources, processed=True)
             self._progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.name}' has COMPLETED.", more=done)
+
+    def _unpin(self, task: FlowTask) -> None:
+        """Let views read the table as the flow has left it: its rows, or its columns alone."""
+        if task.dataset.sink is None:
+            self._environment.memory.unpin(task.path())
 
     def _still_idle(self, task: FlowTask) -> bool:
         """Whether a flow that was reported idle is idle in this round too; then nothing is reported."""

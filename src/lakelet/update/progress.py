@@ -1,7 +1,6 @@
 """How far an update is: everything about it that changes while it runs, each change of a state with its event.
 
-In: decisions and outcomes of flows. Out: `flow_progress`, `update_progress` and `planning_information` events: the backlog of a stream, the
-technique of a materialized view.
+In: decisions and outcomes of flows. Out: `flow_progress` and `update_progress` events, with the backlog of a stream.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from typing import Any
 
 from lakelet.base.errors import ExpectationFailed, LakeletError
 from lakelet.flows.environment import Environment
-from lakelet.plan.decisions import Decision, PlanStep, SourcePosition, Strategy
-from lakelet.storage.eventlog.events import Reporter
+from lakelet.flows.planning_events import emit_technique, warn_of_full
+from lakelet.plan.decisions import Decision, PlanStep, SourcePosition, Strategy, step_of
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 from lakelet.update.tasks import Task
 
@@ -83,13 +82,11 @@ class UpdateProgress:
         inputs = tuple(str(self._datasets[i].name) for i in task.inputs)
         target = str(self._datasets[task.target].name)
         if task.strategy is not Strategy.STREAM and decision.strategy is not Strategy.EXCLUDED:
-            emit_technique(self._reporter, decision, dataset=target, flow=task.name)
-        self.steps[task.name] = PlanStep(target, task.dataset_kind, task.name, decision.strategy, decision.reason, inputs, task.transforms)
+            dataset = self._datasets[task.target]
+            emit_technique(self._reporter, decision, dataset=target, flow=task.name, names=dict(zip(task.inputs, inputs, strict=True)))
+            warn_of_full(self._reporter, decision, dataset.refresh_policy, dataset=target, flow=task.name)
+        self.steps[task.name] = step_of(decision, target, task.dataset_kind, task.name, inputs, task.transforms)
 
-
-NO_OP, RECOMPUTE = "MAINTENANCE_TYPE_NO_OP", "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE"
-PARTITION_OVERWRITE = "MAINTENANCE_TYPE_PARTITION_OVERWRITE"
-"""The techniques that Lakelet has, in Databricks' words."""
 
 _COUNTS = ("backlog_files", "backlog_bytes")
 
@@ -110,15 +107,3 @@ def backlog(sources: Sequence[SourcePosition], *, processed: bool = False) -> di
 def _of_source(source: SourcePosition, processed: bool) -> dict[str, int]:
     counts = dict(zip(_COUNTS, (source.files, source.bytes), strict=True))
     return {name: 0 if processed else count for name, count in counts.items() if count is not None}
-
-
-def emit_technique(reporter: Reporter, decision: Decision, *, dataset: str, flow: str) -> None:
-    """Report whether a materialized view, or the part of a table that a flow replaces, is computed or left as it is, and why (EL-16)."""
-    chosen = {Strategy.SKIP: NO_OP, Strategy.PARTITIONS: PARTITION_OVERWRITE}.get(decision.strategy, RECOMPUTE)
-    techniques = [
-        {"maintenance_type": one, "is_chosen": one == chosen, "is_applicable": one in (chosen, RECOMPUTE)}
-        for one in (NO_OP, PARTITION_OVERWRITE, RECOMPUTE)
-    ]
-    body = {"technique_information": techniques, "reason": decision.reason}
-    text = f"Flow '{flow}' has been planned to be executed as {chosen.removeprefix('MAINTENANCE_TYPE_')} because {decision.reason}."
-    reporter.emit(EventType.PLANNING_INFORMATION, text, body, dataset=dataset, flow=flow)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelet.analysis.results import Analysis, AnalyzedDataset
+from lakelet.base.errors import LakeletError
 from lakelet.flows import kinds, once
 from lakelet.flows.context import FlowTask
 from lakelet.flows.environment import Environment
+from lakelet.flows.views.deciding import expected_refresh
 from lakelet.language.model import Kind
-from lakelet.plan.decisions import Decision, Plan, PlanStep, Strategy
+from lakelet.plan.decisions import Decision, Plan, Strategy, ViewFacts, step_of, strategy_of
 from lakelet.plan.graph import GraphNode
 from lakelet.plan.selection import Selection
 
@@ -84,17 +86,38 @@ def planned(environment: Environment, everything: Sequence[Task], selection: Sel
         elif task.target in selection.reset:
             decision = Decision(task.strategy, "full refresh was asked for")
         else:
-            decision = decide(task)
-            above = [names[i] for i in task.inputs if i in busy]
+            decision = _decided(task)
+            above = [i for i in task.inputs if i in busy]
             if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
-                decision = Decision(task.strategy, f"{', '.join(above[:3])} will be updated first")
+                decision = _expected(task, above, f"{', '.join(names[i] for i in above[:3])} will be updated first")
         if decision.strategy not in (Strategy.SKIP, Strategy.EXCLUDED):
             busy.add(task.target)
         inputs = tuple(names[i] for i in task.inputs)
-        steps.append(
-            PlanStep(names[task.target], task.dataset_kind, task.name, decision.strategy, decision.reason, inputs, task.transforms)
-        )
+        step = step_of(decision, names[task.target], task.dataset_kind, task.name, inputs, task.transforms)
+        steps.append(replace(step, view=_view_facts(task)))
     return Plan(tuple(steps))
+
+
+def _decided(task: Task) -> Decision:
+    """The decision for one task; of a view that its policy lets fail, that it fails."""
+    try:
+        return decide(task)
+    except LakeletError as problem:
+        if problem.code != "REFRESH_WOULD_BE_FULL":
+            raise
+        return Decision(task.strategy, f"the update fails it: {problem.what} {problem.why}")
+
+
+def _expected(task: Task, above: Sequence[str], reason: str) -> Decision:
+    """What will be done for a flow whose inputs change before its turn; of a view how, if they only get a few rows."""
+    refresh = expected_refresh(task, above) if isinstance(task, FlowTask) and task.dataset_kind is Kind.MATERIALIZED_VIEW else None
+    return Decision(task.strategy if refresh is None else strategy_of(refresh), reason, refresh=refresh)
+
+
+def _view_facts(task: Task) -> ViewFacts | None:
+    if isinstance(task, UnanalyzedTask) or task.dataset_kind is not Kind.MATERIALIZED_VIEW:
+        return None
+    return ViewFacts(task.dataset.refresh_policy, tuple(task.analyzed.schema.names), task.flow.batch.shape)
 
 
 __all__ = ["FlowTask", "Task", "UnanalyzedTask", "decide", "flow_tasks", "planned"]

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 import lakelet
 from lakelet.base.errors import LakeletError
@@ -70,6 +71,19 @@ def test_a_fail_rule_holds_a_row_too_and_without_rules_all_go(people):
     assert replayed(people) == (4, 4)
     assert people.rows("people", "id") == [1, 2, 3, None, None]
     assert held(people, "people") == []
+
+
+def test_files_with_nothing_but_released_rows_are_not_written_again(people):
+    lenient = WORKED.replace("expect_or_drop", "expect")
+    people.write(lenient)
+    assert replayed(people) == (4, 4)
+    done = set(DeltaTable(people.path("people_quarantine")).file_uris())
+    people.write(WORKED).arrive("b.json", {"id": 7, "age": -3})
+    people.run()
+    people.write(lenient)
+    assert replayed(people) == (1, 1)
+    assert done < set(DeltaTable(people.path("people_quarantine")).file_uris())
+    assert people.rows("people", "id") == [1, 2, 3, 7, None, None]
 
 
 def test_a_row_that_the_table_cannot_take_is_not_released(project):

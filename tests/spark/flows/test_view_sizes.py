@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.flows import views
 from lakelet.flows.environment import KeptQueries
+from lakelet.flows.views import sizes
 from lakelet.spark.launch.session import cores
 
 PIPELINE = """
@@ -34,7 +34,7 @@ def seen(project, options="", rows=10, **parameters):
 
 def test_a_view_of_little_data_is_computed_by_one_task_and_a_larger_one_by_several(project, monkeypatch):
     assert seen(project) == [SMALL]
-    monkeypatch.setattr(views, "ONE_TASK_BYTES", 1)
+    monkeypatch.setattr(sizes, "ONE_TASK_BYTES", 1)
     assert seen(project, rows=11) == [LARGE]
 
 
@@ -51,7 +51,7 @@ def test_a_view_of_what_is_no_dataset_is_left_to_spark(project, tmp_path):
 
 
 def test_a_larger_view_of_a_continuous_update_is_computed_by_compiled_code(project, monkeypatch):
-    monkeypatch.setattr(views, "COMPILED_BYTES", 1)
+    monkeypatch.setattr(sizes, "COMPILED_BYTES", 1)
     assert seen(project) == [SMALL]
     monkeypatch.setattr(KeptQueries, "on", property(lambda self: True, lambda self, value: None), raising=False)
     assert seen(project, rows=11) == [("1", "FALLBACK", "true")]

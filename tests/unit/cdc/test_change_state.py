@@ -18,10 +18,10 @@ def test_the_property_gives_the_state_back():
         assert ChangeState.from_properties({PROPERTY: state.to_json()}) == state
 
 
-@pytest.mark.parametrize("found", [None, 1, 99])
+@pytest.mark.parametrize("found", [None, 1, 2, 99])
 def test_a_state_of_another_format_is_refused_and_so_is_one_that_is_not_described(found):
     written = json.dumps({**json.loads(STATE.to_json()), "format": found})
     for properties in ({}, {PROPERTY: written}) if found is None else ({PROPERTY: written},):
         with pytest.raises(LakeletError, match="FORMAT_UNKNOWN") as refused:
             ChangeState.from_properties(properties)
-        assert refused.value.what == f"the state of the change table has format {found}; this Lakelet reads format 2"
+        assert refused.value.what == f"the state of the change table has format {found}; this Lakelet reads format 3"

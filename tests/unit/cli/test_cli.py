@@ -233,6 +233,16 @@ def test_plan_and_graph_go_to_stdout(project, capsys):
     assert main(["graph", "a.py", "--html", "--json"]) == 2
 
 
+def test_plan_explains_what_is_named_and_refuses_an_unknown_name(project, capsys):
+    assert main(["plan", "a.py", "--explain", "orders"]) == 0
+    assert capsys.readouterr().out == "orders: stream, because it has not run yet\n  reads  no table of this pipeline\n"
+    assert main(["plan", "a.py", "--explain", "orders,main.default.Orders", "--json"]) == 0
+    (step,) = json.loads(capsys.readouterr().out)["steps"]
+    assert (step["dataset"], step["strategy"], step["reason"]) == (str(NAME), "stream", "it has not run yet")
+    assert main(["plan", "a.py", "--explain", "orders", "--explain", "order"]) == 2
+    assert 'Did you mean "main.default.orders"?' in capsys.readouterr().err
+
+
 # --- wrong usage --------------------------------------------------------------------------------------------------------------------
 
 

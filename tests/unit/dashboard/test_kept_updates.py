@@ -28,7 +28,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("damage", [None, "{", '{"format": 1}', '{"format": 1, "version": "0", "log": "x", "updates": [{}]}'])
+@pytest.mark.parametrize("damage", [None, "{", '{"format": 1}', '{"format": 1, "version": "0", "log": "x", "position": 1}\n{}'])
 def test_an_update_that_has_ended_is_read_once_and_shown_the_same(damage: str | None, read: list[str], tmp_path: Path) -> None:
     storage, log = tmp_path / "storage", Log()
     first_update(log)

@@ -174,7 +174,7 @@ def test_a_folder_has_the_page_and_one_script_per_document(tmp_path) -> None:
         text = (tmp_path / "out" / "data" / f"{name}.js").read_text(encoding="utf-8")
         prefix = f'lakelet("{name}",'
         assert text.startswith(prefix)
-        assert json.loads(text[len(prefix) :].rstrip().removesuffix(");")) == json.loads(json.dumps(document))
+        assert json.loads(text[len(prefix) :].rstrip().removesuffix(");")) == json.loads(json.dumps(document()))
 
 
 def test_a_later_report_replaces_an_earlier_one_as_a_whole(tmp_path) -> None:
@@ -260,4 +260,4 @@ def test_transforms_of_a_dataset_stand_once_each_in_the_order_of_its_flows() -> 
     log = Log()
     log.update().define("main.s.a", transforms=["drop(columns='x')", "flatten()", "drop(columns='x')"])
     pages = dict(documents(site(log)))
-    assert pages["dataset-0"]["transforms"] == ["drop(columns='x')", "flatten()"]
+    assert pages["dataset-0"]()["transforms"] == ["drop(columns='x')", "flatten()"]

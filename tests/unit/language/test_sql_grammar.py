@@ -15,7 +15,7 @@ from sql_statements import CONFIGURATION, THEMES
 from lakelet.base.errors import Location
 from lakelet.base.names import Namespace
 from lakelet.language import sql
-from lakelet.language.model import Dataset, Definitions, Expectation, Flow, NullUpdates
+from lakelet.language.model import Dataset, Definitions, Expectation, Flow, NullUpdates, RefreshPolicy
 from lakelet.language.registry import Registry, recording
 from tests.paths import ROOT
 
@@ -47,6 +47,8 @@ def of_dataset(dataset: Dataset) -> Iterator[str]:
     for name in ("comment", "schema", "partition_cols", "cluster_by", "spark_conf", "table_properties"):
         if getattr(dataset, name):
             yield f"  {name}: {plain(getattr(dataset, name))}"
+    if dataset.refresh_policy is not RefreshPolicy.AUTO:
+        yield f"  refresh policy: {dataset.refresh_policy.value}"
     for rule in dataset.expectations:
         yield f"  {of_rule(rule)}"
 

@@ -25,6 +25,9 @@ BATCH = f'{HEAD}"expectations": [], "late": 0, "sources": []'
 STORED = {
     "stream": HEAD + RULES + SOURCES + "}",
     "view": BATCH.replace(": 3", ": null") + ', "view": {"fingerprint": "abc", "inputs": {"main.shop.raw": 4}}}',
+    "view in part": BATCH.replace(": 3", ": null")
+    + ', "view": {"fingerprint": "abc", "inputs": {"main.shop.raw": 4}, "technique": "groups", "rows": 9, '
+    + '"learned": {"full_seconds": 2.5}}}',
     "once": BATCH + "}",
     "left out": BATCH.replace("[]}", "[]").replace('"sources": []', SOURCES.replace('4}], "anything": true', '4, "left_out": 2}]')) + "}",
     "quarantine": BATCH + ', "quarantined": 4}',

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.language.model import Kind
+from lakelet.language.model import Kind, RefreshPolicy
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.values import Clauses, Remark
-from lakelet.language.unsupported import STRICT_POLICY, unsupported
+from lakelet.language.unsupported import unsupported
 
 TABLE_CLAUSES = (
     "AS",
@@ -139,7 +139,7 @@ def _read_schedule_clause(cursor: Cursor, remarks: list[Remark], found: dict[str
     where = cursor.where()
     if cursor.skip("REFRESH"):
         cursor.expect("POLICY")
-        return _put_clause(found, "always_whole", _read_refresh_policy(cursor, remarks, kind, where), where)
+        return _put_clause(found, "refresh_policy", _read_refresh_policy(cursor, kind, where), where)
     if cursor.skip("SCHEDULE"):
         cursor.skip("REFRESH")
         _read_schedule(cursor)
@@ -155,20 +155,17 @@ def _read_schedule_clause(cursor: Cursor, remarks: list[Remark], found: dict[str
     return False
 
 
-def _read_refresh_policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) -> bool:
-    """Whether each update computes the view as a whole."""
+def _read_refresh_policy(cursor: Cursor, kind: Kind, where: Location) -> RefreshPolicy:
+    """AUTO, INCREMENTAL, INCREMENTAL STRICT or FULL."""
     if kind is not Kind.MATERIALIZED_VIEW:
         raise cursor.error("REFRESH POLICY belongs to materialized views", where=where, todo="Leave it out.")
     if cursor.skip("INCREMENTAL"):
-        kind_of, strict = ("INCREMENTAL STRICT", STRICT_POLICY) if cursor.skip("STRICT") else ("INCREMENTAL", "")
-        why = "nothing is recomputed that is known to be unchanged, whatever the policy"
-        remarks.append(Remark(f"REFRESH POLICY {kind_of} has no effect here: {why}{strict}", where))
-        return False
+        return RefreshPolicy.INCREMENTAL_STRICT if cursor.skip("STRICT") else RefreshPolicy.INCREMENTAL
     if cursor.skip("FULL"):
-        return True
+        return RefreshPolicy.FULL
     if not cursor.skip("AUTO"):
         cursor.fail("AUTO, INCREMENTAL or FULL is expected", ("AUTO", "INCREMENTAL", "FULL"))
-    return False
+    return RefreshPolicy.AUTO
 
 
 def _read_schedule(cursor: Cursor) -> None:

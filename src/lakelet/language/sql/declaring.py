@@ -189,7 +189,7 @@ class _SqlSource:
                 table_properties={} if found.view else clauses.properties,
                 partition_cols=clauses.partitioned_by,
                 cluster_by=clauses.cluster_by,
-                always_whole=clauses.always_whole,
+                refresh_policy=clauses.refresh_policy,
                 schema=schema,
                 private=found.private,
                 expectations=(*limits, *_expectations_of(found)),

@@ -8,7 +8,7 @@ from typing import Literal
 
 from lakelet.base.errors import Location
 from lakelet.base.names import all_quoted
-from lakelet.language.model import Action, Kind
+from lakelet.language.model import Action, Kind, RefreshPolicy
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Clauses:
     properties: Mapping[str, str] = field(default_factory=dict)
     partitioned_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
-    always_whole: bool = False
+    refresh_policy: RefreshPolicy = RefreshPolicy.AUTO
 
 
 Columns = tuple[str, ...] | None

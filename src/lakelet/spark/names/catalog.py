@@ -20,10 +20,12 @@ class ReadsFound:
     """How the pipeline's queries read its datasets, as far as analysis has found out. Grows meanwhile.
 
     feeds: keys of those whose change feed is read. streamed: keys of the change tables and materialized views whose rows a stream reads.
+    queried: keys of those whose rows are read as a batch.
     """
 
     feeds: set[str] = field(default_factory=set)
     streamed: set[str] = field(default_factory=set)
+    queried: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)

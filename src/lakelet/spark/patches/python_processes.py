@@ -7,6 +7,7 @@ function, and the schema of its state is one of them. `elementType` becomes `ele
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +20,16 @@ _CASE_MATTERS = frozenset({"state_value_schema", "grouping_key_schema", "state_s
 
 def _worker_with_exact_settings(worker: Callable[..., int]) -> Callable[..., int]:
     def run(*arguments: Any, **named: Any) -> int:
-        put_on(WORKER)  # in the worker alone: what it imports may start threads, and a fork does not take them along
+        _read_exact_settings()  # in the worker alone: what it imports may start threads, and a fork does not take them along
         return worker(*arguments, **named)
 
     return run
+
+
+@functools.cache
+def _read_exact_settings() -> None:
+    """Replace what a worker reads settings by: once, as the daemon calls `worker` again for each task of a process that is reused."""
+    put_on(WORKER)
 
 
 def _setting_as_sent(get: Callable[..., Any]) -> Callable[..., Any]:

@@ -66,7 +66,8 @@ def resolve_reader_table(call: Call, rest: Rest) -> DataFrame:
     reader, streaming = call.target, isinstance(call.target, DataStreamReader)
     said = reader_arguments(reader)
     asked = said.get("options", {})
-    jreader = java_reader(reader) if asked or not streaming else None  # a stream reader without options is as good as a new one
+    said_more = asked or ("schema" in said and not streaming)
+    jreader = java_reader(reader) if said_more else None  # without options it is as good as a new one
     if streaming and asked and "schema" in said:  # which Spark ignores, and a path to the table would not
         jreader = plain_reader(reader._spark, streaming=True, options=asked)
     return with_metadata_if_asked(_open_by_name(reader._spark, call.get("tableName"), streaming, jreader, lambda: rest(call), asked))

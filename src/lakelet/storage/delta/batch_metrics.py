@@ -16,9 +16,10 @@ update (`Totals`) and becomes an event. The next update reads it from the commit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from lakelet.plan.refresh_choice import Learned
 from lakelet.storage.rule_counts import RuleCount
 
 KEY = "lakelet"
@@ -94,10 +95,29 @@ class RowChanges:
 
 @dataclass(frozen=True)
 class ComputedFrom:
-    """Fingerprint of a materialized view, and the versions of its inputs."""
+    """Fingerprint of a materialized view, the versions of its inputs, how it was brought to these, and what its refreshes have cost.
+
+    `technique`: name of a `Technique` in lower case; None in commits of earlier versions. `rows`: about how many the view has.
+    """
 
     fingerprint: str
     inputs: Mapping[str, int]
+    technique: str | None = None
+    rows: int | None = None
+    learned: Learned = field(default_factory=Learned)
+
+    def as_json(self) -> dict[str, Any]:
+        """As kept in the commit; what is not known has no key."""
+        learned = {name: value for name, value in asdict(self.learned).items() if value is not None}
+        found: dict[str, Any] = {"fingerprint": self.fingerprint, "inputs": dict(self.inputs)}
+        known = {"technique": self.technique, "rows": self.rows, "learned": learned or None}
+        return {**found, **{name: value for name, value in known.items() if value is not None}}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> ComputedFrom:
+        """What a commit of an older or newer version keeps."""
+        technique, rows = kept.get("technique"), kept.get("rows")
+        return cls(kept["fingerprint"], kept["inputs"], technique, rows, Learned(**_known(Learned, kept.get("learned") or {})))
 
 
 @dataclass(frozen=True)
@@ -168,7 +188,7 @@ class BatchMetrics:
             "late": self.late,
             "sources": [source.as_json() for source in self.sources],
             **({} if self.anything is None else {"anything": self.anything}),
-            **({} if self.view is None else {"view": {"fingerprint": self.view.fingerprint, "inputs": dict(self.view.inputs)}}),
+            **({} if self.view is None else {"view": self.view.as_json()}),
             **({} if self.batch is None else asdict(self.batch)),
             **({} if self.changed is None else self.changed.as_json()),
             **({} if self.quarantined is None else {"quarantined": self.quarantined}),
@@ -194,7 +214,7 @@ class BatchMetrics:
             expectations=tuple(RuleCount(**_known(RuleCount, rule)) for rule in kept["expectations"]),
             sources=tuple(SourceRecords(**_known(SourceRecords, source)) for source in kept["sources"]),
             anything=kept.get("anything"),
-            view=ComputedFrom(**_known(ComputedFrom, kept["view"])) if kept.get("view") else None,
+            view=ComputedFrom.from_json(kept["view"]) if kept.get("view") else None,
             batch=SnapshotBatch(kept["generation"], kept.get("snapshot")) if "generation" in kept else None,
             changed=_changes(kept),
             quarantined=kept.get("quarantined"),
@@ -214,4 +234,4 @@ def _changes(kept: Mapping[str, Any]) -> RowChanges | None:
 
 
 def _known(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {field.name: values[field.name] for field in fields(kind) if field.name in values}
+    return {one.name: values[one.name] for one in fields(kind) if one.name in values}

@@ -19,6 +19,8 @@ from lakelet.files.paths import AnyPath
 from lakelet.jvm import delta
 from lakelet.jvm.errors import Py4JError
 
+Action = Callable[[SparkSession, str], None]
+
 EVERY = 10
 """Commits between two checkpoints, as Delta's own default is. What a table declares counts again after the update."""
 MOST = 50
@@ -41,12 +43,13 @@ class DeferredUpkeep:
     def __init__(self) -> None:
         self.is_on = False
         self._owed: dict[str, _Owed] = {}
+        self._left: dict[str, Action] = {}
         self._lock = threading.Lock()
 
     @contextmanager
     def on(self) -> Iterator[None]:
         """Leave checkpoints and compaction out inside the block."""
-        self.is_on, self._owed = True, {}
+        self.is_on, self._owed, self._left = True, {}, {}
         try:
             yield
         finally:
@@ -70,6 +73,15 @@ class DeferredUpkeep:
                 return owed.files < MOST
         return False
 
+    def now_or_in_a_pause(self, spark: SparkSession, path: str, action: Action) -> None:
+        """Do something for a table: in a pause where there are some, else at once. It must not be needed; a failure does no harm."""
+        with self._lock:
+            if self.is_on:
+                self._left[path] = action
+                return
+        with suppress(Py4JError):
+            action(spark, path)
+
     def do_one(self, spark: SparkSession) -> None:
         """Write one checkpoint, or compact one table, that is due. Neither is needed: as with Delta's own, a failure does no harm."""
         due = self._due()
@@ -78,9 +90,11 @@ class DeferredUpkeep:
             with suppress(Py4JError):
                 action(spark, path)
 
-    def _due(self) -> tuple[str, Callable[[SparkSession, str], None]] | None:
+    def _due(self) -> tuple[str, Action] | None:
         """A table and what is due there, which counts as done from now on."""
         with self._lock:
+            if self.is_on and self._left:
+                return self._left.popitem()
             for path, owed in self._owed.items() if self.is_on else ():
                 if owed.files >= FILES:
                     owed.files = 0

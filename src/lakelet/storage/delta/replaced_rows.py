@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import look_up
+from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, not_null, schemas
 from lakelet.storage.delta.batch_metrics import RowChanges, size_of
@@ -154,7 +155,18 @@ def _is_data(file: Any) -> bool:
     return str(file.getClass().getSimpleName()) == "AddFile"
 
 
-# --- whole partitions ---------------------------------------------------------------------------------------------------------------------
+# --- views in part ------------------------------------------------------------------------------------------------------------------------
+
+
+def _unchanged(spark: SparkSession, path: AnyPath, spec: TableSpec, based_on: int | None) -> Transaction | None:
+    """A transaction on a table that is as `spec` describes it, and as the commit `based_on` has left its rows; None for another one."""
+    transaction = Transaction(spark, path)
+    version = transaction.read_version
+    if version < 0 or transaction.outdated(spec) or column_mapping.is_mapped(transaction.properties):
+        return None
+    if based_on is not None and (version < based_on or TableLog(path).data_version(based_on, version) != based_on):
+        return None
+    return transaction if transaction.described(spec, replace=True) else None
 
 
 def overwrite_partitions(
@@ -166,15 +178,56 @@ def overwrite_partitions(
     as a whole. A concurrent reader sees either the old or the new content.
     """
     with lock_of(path).alone():
-        transaction = Transaction(spark, path)
-        if transaction.read_version < 0 or transaction.outdated(spec) or column_mapping.is_mapped(transaction.properties):
-            return None
-        if not transaction.described(spec, replace=True):
+        transaction = _unchanged(spark, path, spec, None)
+        if transaction is None:
             return None
         removed = transaction.removals(of)
-        files = transaction.write(schemas.aligned(rows(), spec.schema))
-        reached("view.files_written")
-        metrics = measure().with_files(files)
-        version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=True)
-        reached("view.committed")
-        return WriteResult(version, metrics)
+        return _committed(transaction, removed, schemas.aligned(rows(), spec.schema), measure, replace=True)
+
+
+def rewrite_rows(
+    spark: SparkSession,
+    path: AnyPath,
+    rows: Callable[[DataFrame], DataFrame],
+    spec: TableSpec,
+    *,
+    based_on: int,
+    within: Callable[[DataFrame], DataFrame] | None,
+    measure: Measure,
+) -> WriteResult | None:
+    """Replace the rows of some files by `rows` of them in one commit; nothing is asked of the other files.
+
+    `within`: the stored rows under a condition; files that can have one of these are taken, all files where it is None. `based_on`: the
+    version that the change was computed for. Return None, with nothing written, for a table that is not as that version left it, belongs to
+    an earlier reset or differs from `spec`.
+    """
+    with lock_of(path).alone():
+        transaction = _unchanged(spark, path, spec, based_on)
+        if transaction is None:
+            return None
+        files = transaction.all_files() if within is None else transaction.files_of(within(transaction.rows()))
+        changed = schemas.aligned(rows(transaction.rows_of(files)), spec.schema)
+        whole = within is None or len(files) == transaction.number_of_files
+        return _committed(transaction, [file.remove() for file in files], changed, measure, replace=whole, whole=whole)
+
+
+def add_rows(
+    spark: SparkSession, path: AnyPath, rows: DataFrame, spec: TableSpec, *, based_on: int, measure: Measure
+) -> WriteResult | None:
+    """Add rows to a view in one commit; none is made where there is no row and no count of rules. Return None as `rewrite_rows` does."""
+    with lock_of(path).alone():
+        transaction = _unchanged(spark, path, spec, based_on)
+        return None if transaction is None else _committed(transaction, [], schemas.aligned(rows, spec.schema), measure)
+
+
+def _committed(
+    transaction: Transaction, removed: Sequence[Any], rows: DataFrame, measure: Measure, *, replace: bool = False, whole: bool = False
+) -> WriteResult:
+    files = transaction.write(rows)
+    reached("view.files_written")
+    metrics = measure().with_files(files)
+    if not (files or removed or metrics.expectations):
+        return WriteResult(None, metrics)
+    version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=replace, whole=whole)
+    reached("view.committed")
+    return WriteResult(version, metrics)

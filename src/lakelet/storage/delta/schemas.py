@@ -102,6 +102,26 @@ def merge(stored: T.StructType, incoming: T.StructType, path: str = "", *, widen
     return T.StructType([*fields, *new])
 
 
+def comparable(kind: T.DataType) -> bool:
+    """Whether Spark compares values of a type, and finds those equal only that are, but for 0.0 and -0.0 (`has_floats`)."""
+    if isinstance(kind, T.StructType):
+        return all(comparable(field.dataType) for field in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return comparable(kind.elementType)
+    if isinstance(kind, T.StringType):
+        return bool(kind.isUTF8BinaryCollation())
+    return isinstance(kind, T.AtomicType) and not isinstance(kind, T.VariantType)
+
+
+def has_floats(kind: T.DataType) -> bool:
+    """Whether a type has floating-point numbers in it."""
+    if isinstance(kind, T.StructType):
+        return any(has_floats(field.dataType) for field in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return has_floats(kind.elementType)
+    return isinstance(kind, T.FloatType | T.DoubleType)
+
+
 def common(found: Sequence[T.StructType], *, widen: bool) -> T.StructType:
     """The columns of a new table that takes what several flows return, whatever their order. Raises Incompatible."""
     merged = functools.reduce(lambda known, seen: merge(known, seen, widen=widen, either=True), found)

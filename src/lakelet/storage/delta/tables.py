@@ -24,10 +24,11 @@ from lakelet.files.paths import AnyPath
 from lakelet.jvm.scala import items
 from lakelet.jvm.sessions import java_session, plain_sql
 from lakelet.storage.delta import column_mapping, not_null, schemas, table_spec
-from lakelet.storage.delta.batch_metrics import BatchMetrics
+from lakelet.storage.delta.batch_metrics import BatchMetrics, size_of
 from lakelet.storage.delta.identities import IdentityValues, newest_spans
 from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.delta.locks import lock_of
+from lakelet.storage.delta.row_difference import row_difference
 from lakelet.storage.delta.split_write import LeavingRows, Marks, split_files
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
@@ -38,10 +39,10 @@ def stored_schema(spark: SparkSession, path: AnyPath) -> T.StructType:
     return Transaction(spark, path).schema
 
 
-def known_content(spark: SparkSession, path: AnyPath, live: LiveFiles | None = None) -> DataFrame | None:
+def known_content(spark: SparkSession, path: AnyPath, live: LiveFiles | None = None, version: int | None = None) -> DataFrame | None:
     """Return the rows of a table whose newest commit replaced its whole content; None for other tables.
 
-    `live`: also those of a small table whose commits are followed.
+    `live`: also those of a small table whose commits are followed. `version`: None also for a table whose newest version is another one.
 
     Delta itself would run one or two Spark jobs to find the files whenever a query reads the table. None also for tables whose columns
     Delta presents differently than they are stored (column mapping, NOT NULL, CHAR, VARCHAR).
@@ -49,6 +50,8 @@ def known_content(spark: SparkSession, path: AnyPath, live: LiveFiles | None = N
     if TableLog(path).version() < 0:
         return None
     transaction = Transaction(spark, path)
+    if version is not None and transaction.read_version != version:
+        return None
     plain = all(field.nullable and field.metadata.keys() <= {"comment"} for field in transaction.schema.fields)
     files = transaction.files_of_newest_commit() if plain else None
     if plain and files is None and live is not None:
@@ -292,11 +295,14 @@ def overwrite(
     *,
     measure: Measure,
     streamed: bool = False,
+    followed: Callable[[], bool] | None = None,
     quarantine: LeavingRowsTarget | None = None,
 ) -> WriteResult:
     """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content.
 
     `streamed`: a stream reads the table, so where it needs only more rows it gets those, and nothing is committed where it needs none.
+    `followed`: whether views that follow its changes are worth a comparison, asked once the rows are written. Where few of them are others
+    only these are committed, and nothing where there are none.
     """
     made = made_before(spark, path, spec)
     with lock_of(path).alone():
@@ -305,8 +311,8 @@ def overwrite(
         transaction = column_mapping.prepared(transaction, spec)
         if column_mapping.is_mapped(transaction.properties):
             spec = replace(spec, schema=column_mapping.keeping(transaction.schema, spec.schema))
-        keeps = streamed and not spec.identities and _may_be_appended_to(transaction, spec)
-        same = keeps and transaction.described(spec, replace=True)
+        compared = (streamed or followed is not None) and not spec.identities and _compares(transaction, spec)
+        same = compared and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
         numbering = numbering_of(transaction, spec)
         with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, leaving_rows):
@@ -315,52 +321,53 @@ def overwrite(
             if quarantine is not None:
                 leaving = leaving_rows if metrics.quarantined else None
                 quarantine.keep(leaving, spec, metrics, transaction, files, txn=None, replayed=False, whole=True)
-        added = _missing_rows(transaction, files) if keeps else None
-        metrics = metrics.with_files(files if added is None else added)
-        if added is None:
+        compared = compared and (streamed or (followed is not None and followed()))
+        changes = _changes(transaction, files, streamed=streamed) if compared else None
+        metrics = metrics.with_files(files if changes is None else [action for action in changes if _adds(action)])
+        if changes is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
             user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, files)}
             version = transaction.commit([*removed, *files], user_metadata=user_metadata, replace=True, whole=True)
         else:
-            version = transaction.commit(added, user_metadata=metrics.user_metadata()) if added or not same else transaction.read_version
+            needed = bool(changes) or not same
+            version = transaction.commit(changes, user_metadata=metrics.user_metadata()) if needed else transaction.read_version
             transaction.discard(files)
         reached("view.committed")
         return WriteResult(version, metrics, mapped)
 
 
-# --- a new content as rows that are missing, for tables that a stream reads: it fails at a commit that takes rows away (UP-6) -------------
+# --- a new content as the rows that are others: a stream fails at a commit that takes rows away (UP-6), a view follows what changed (IV-32)
 
 
-def _may_be_appended_to(transaction: Transaction, spec: TableSpec) -> bool:
+def _compares(transaction: Transaction, spec: TableSpec) -> bool:
     """Whether rows may stay as they are: the table has these columns and partitions and is of this reset epoch, and rows compare."""
     if transaction.read_version < 0 or transaction.outdated(spec):
         return False
     stored = transaction.spec()
     same = stored.schema.simpleString() == spec.schema.simpleString() and stored.partition_cols == tuple(spec.partition_cols)
-    return same and _comparable(spec.schema)
+    return same and schemas.comparable(spec.schema)
 
 
-def _missing_rows(transaction: Transaction, files: Sequence[Any]) -> list[Any] | None:
-    """Files with the rows of `files`, which no commit names, that the table lacks; None if the table has rows that they do not hold.
+_LIKELY = 1.2
+"""With more bytes than this many times those of the other content, it is not compared: too many rows would be others."""
+_LITTLE = 1 << 20
+"""Up to so many bytes are compared in any case: what files hold beside their rows would decide."""
 
-    Rows are counted: where a row is there twice and comes once, the table has a row too many.
+
+def _changes(transaction: Transaction, files: Sequence[Any], *, streamed: bool) -> list[Any] | None:
+    """The actions that give the table the rows of `files`, which no commit names, in a smaller commit; None where there are none.
+
+    `streamed`: rows may come and none may go.
     """
-    stored, wanted = transaction.rows(), transaction.rows_of(files)
-    if not stored.exceptAll(wanted).isEmpty():
+    less, more = sorted((size_of(files), transaction.size))
+    if not streamed and more > max(_LIKELY * less, _LITTLE):
         return None
-    added = wanted.exceptAll(stored)
-    return [] if added.isEmpty() else transaction.write(added)
+    with row_difference(transaction, files) as difference:
+        return None if streamed and difference.leaving else difference.actions()
 
 
-def _comparable(kind: T.DataType) -> bool:
-    """Whether Spark compares values of a type, and finds those equal only that are."""
-    if isinstance(kind, T.StructType):
-        return all(_comparable(field.dataType) for field in kind.fields)
-    if isinstance(kind, T.ArrayType):
-        return _comparable(kind.elementType)
-    if isinstance(kind, T.StringType):
-        return bool(kind.isUTF8BinaryCollation())
-    return isinstance(kind, T.AtomicType) and not isinstance(kind, T.VariantType)
+def _adds(action: Any) -> bool:
+    return str(action.getClass().getSimpleName()) == "AddFile"
 
 
 # --- clustering columns -------------------------------------------------------------------------------------------------------------------

@@ -63,6 +63,12 @@ class Transaction:
         return int(self._txn.snapshot().numOfFiles() if known is None else known.numFiles()) == 0
 
     @property
+    def number_of_files(self) -> int | None:
+        """How many files the table has; None where Delta would run a Spark job to find out."""
+        known = self._checksum() if self.read_version >= 0 else None
+        return None if known is None else int(known.numFiles())
+
+    @property
     def size(self) -> int:
         """Bytes of the table's files."""
         if self.read_version < 0:
@@ -212,6 +218,14 @@ class Transaction:
         """Every file the table has, as Delta's actions."""
         return items(self._txn.filterFiles())
 
+    def all_files(self) -> list[Any]:
+        """As `files`, without a Spark job where the newest commit replaced all of them. A commit of others meanwhile refuses this one."""
+        last = self.files_of_newest_commit()
+        if last is None:
+            return self.files()
+        self._txn.readWholeTable()
+        return last
+
     def removals(self, of: Column | None = None) -> list[Any]:
         """Actions that remove every file the table has, or those of the partitions for which a condition is true.
 
@@ -219,23 +233,20 @@ class Transaction:
         """
         if of is not None:
             return [file.remove() for file in self.files_of(self.rows().where(of))]
-        last = self.files_of_newest_commit()
-        if last is None:
-            return [file.remove() for file in self.files()]
-        self._txn.readWholeTable()
-        return [file.remove() for file in last]
+        return [file.remove() for file in self.all_files()]
 
     def path_of(self, file: Any) -> str:
         """The absolute path of a file, an action of Delta's, without scheme and host."""
         return str(file.absolutePath(self._txn.deltaLog()).toUri().getPath())
 
-    def files_of(self, filtered: DataFrame) -> list[Any]:
+    def files_of(self, filtered: DataFrame, *, counted: bool = False) -> list[Any]:
         """The files that can have one of the table's rows in `filtered`, `rows` under a condition: by partition values and statistics.
 
         Delta compares columns with plain literals only, and each part of a conjunction by itself.
+        `counted`: with the number of rows of each.
         """
         plan = with_constants(self.spark, analyzed(filtered))
-        return delta.files_that_may_have(self.spark, self._txn, list(conjuncts(plan.condition())))
+        return delta.files_that_may_have(self.spark, self._txn, list(conjuncts(plan.condition())), counted=counted)
 
     def files_of_newest_commit(self) -> list[Any] | None:
         """Every file the table has where the newest commit replaced all of them, else None. Delta would run a Spark job to find them."""

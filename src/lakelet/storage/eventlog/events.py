@@ -161,7 +161,10 @@ class Reporter:
         return Origin(self.pipeline_id, self.pipeline_name, self.update_id, None if sink else dataset, flow, flow_id, batch_id, sink)
 
     def _flow_id(self, dataset: str | None, flow: str | None) -> str | None:
-        """Stays the same over updates, is new after a full refresh or a reset of the checkpoint (EL-5)."""
+        """Stays the same over updates, is new after a full refresh, a reset of the checkpoint or a full recompute of a view (EL-5)."""
         if dataset is None or flow is None:
             return None
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{self.storage.reset_id(dataset.lower(), flow)}"))
+        key = dataset.lower()
+        recomputed = self.storage.registry().flow(key, flow).recomputed
+        state = self.storage.reset_id(key, flow) + (f"c{recomputed}" if recomputed else "")
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{state}"))

@@ -40,6 +40,8 @@ Key = tuple[int, int]
 _BECAUSE = re.compile(r"^Flow '[^']*' (?:is|has|was) [A-Z]+ because ", re.DOTALL)
 NO_FLOW = "pipelines.flowTimeMetrics.missingFlowName"
 """Name that Databricks gives to progress that is of no flow."""
+AT_ONCE = 100
+"""So many updates leave a history with a limit together: the numbers of the others change only then."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NEVER = (1 << 62, 0)
 _UNREAD = ("corrupt", "left_out", "rescued", "passed_over", "undecodable")
@@ -241,7 +243,7 @@ class HistoryBuilder:
 
     Args:
         known: updates that have ended, whose events do not come.
-        limit: so many of the newest updates are in the history.
+        limit: so many of the newest updates are in the history, and up to AT_ONCE older ones.
     """
 
     def __init__(self, known: Mapping[str, UpdateSummary] | None = None, *, limit: int | None = None) -> None:
@@ -268,7 +270,8 @@ class HistoryBuilder:
             ]
         )
         found: list[UpdateSummary] = []
-        for number, (_, id) in enumerate(in_order[-self._limit :] if self._limit else in_order):
+        surplus = max(0, len(in_order) - self._limit) if self._limit else 0
+        for number, (_, id) in enumerate(in_order[surplus - surplus % AT_ONCE :]):
             value = self._values.get(id)
             if value is None or value.number != number:
                 known = self._known.get(id)

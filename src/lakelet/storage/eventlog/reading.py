@@ -23,7 +23,8 @@ ROW_COLUMNS = """id, event_type, level, message, "timestamp", details, error, se
     origin['update_id'] AS update_id, origin['pipeline_id'] AS pipeline_id, origin['pipeline_name'] AS pipeline_name,
     origin['dataset_name'] AS dataset_name, origin['sink_name'] AS sink_name, origin['flow_name'] AS flow_name"""
 """The columns that summaries are made of; `row_of` gives them the form of an event."""
-_ORIGIN = ("update_id", "pipeline_id", "pipeline_name", "dataset_name", "sink_name", "flow_name")
+ORIGIN_COLUMNS = ("update_id", "pipeline_id", "pipeline_name", "dataset_name", "sink_name", "flow_name")
+"""Those of ROW_COLUMNS that are in `origin`, by its names."""
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def row_of(columns: Mapping[str, Any]) -> dict[str, Any]:
         "event_type": columns["event_type"],
         "level": columns["level"],
         "message": columns["message"],
-        "origin": {name: columns[name] for name in _ORIGIN if columns[name] is not None},
+        "origin": {name: columns[name] for name in ORIGIN_COLUMNS if columns[name] is not None},
         "details": json.loads(columns["details"] or "{}"),
         "error": columns["error"],
     }

@@ -229,7 +229,10 @@ class DatasetDefinition:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSummary:
-    """One dataset in one update: its flows together. `number`, `began`: of the update."""
+    """One dataset in one update: its flows together. `number`, `began`: of the update.
+
+    Nearly every dataset has one flow, and a page asks a thousand updates for the numbers of each.
+    """
 
     number: int
     began: Timestamp
@@ -237,14 +240,20 @@ class DatasetSummary:
 
     @property
     def state(self) -> FlowState:
+        if len(self.runs) == 1:
+            return self.runs[0].status
         return min((run.status for run in self.runs), key=WORST_FIRST.index)
 
     @property
     def started(self) -> int | None:
+        if len(self.runs) == 1:
+            return self.runs[0].started_at
         return min((run.started_at for run in self.runs if run.started_at is not None), default=None)
 
     @property
     def ended(self) -> int | None:
+        if len(self.runs) == 1:
+            return self.runs[0].ended_at
         return max((run.ended_at for run in self.runs if run.ended_at is not None), default=None)
 
     @property
@@ -266,6 +275,8 @@ class DatasetSummary:
 
     def total(self, field: str) -> int:
         """The sum of one count of its flows: `rows`, `dropped`, `violations`, …"""
+        if len(self.runs) == 1:
+            return int(getattr(self.runs[0], field))
         return sum(getattr(run, field) for run in self.runs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ class IdleRecord:
                 "key": self.key.hex(),
                 "facts": [[fact.kind.name, fact.name, fact.value] for fact in self.facts],
                 "events": [_stored_event(event) for event in self.events],
-                "steps": [{**asdict(step), "kind": step.kind.value, "strategy": step.strategy.value} for step in self.steps],
+                "steps": [_stored_step(step) for step in self.steps],
             },
             separators=(",", ":"),
         )
@@ -145,6 +145,12 @@ def _event(stored: Mapping[str, Any]) -> Event:
     return Event(
         kind, stored["message"], Origin(**stored["origin"]), {kind: stored["body"]}, level=Level(stored["level"]), timestamp=moment
     )
+
+
+def _stored_step(step: PlanStep) -> Mapping[str, Any]:
+    """Return a step without what is known of the refresh of a view: it is skipped."""
+    plain = {name: value for name, value in vars(step).items() if name not in ("refresh", "view")}
+    return {**plain, "kind": step.kind.value, "strategy": step.strategy.value}
 
 
 def _step(stored: Mapping[str, Any]) -> PlanStep:
