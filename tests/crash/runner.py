@@ -17,7 +17,9 @@ def main() -> None:
     from tests.spark.conftest import Project
 
     project = Project(Path(sys.argv[1]), start_session(app_name="crash", input_bytes=int(os.environ.get("CRASH_INPUT_BYTES", "0")) or None))
-    project.files = [project.folder / "pipeline.py"]
+    project.files = [project.folder / "pipeline.py", *sorted(project.folder.glob("*.sql"))]
+    if (parameters := project.folder / "parameters.json").exists():
+        project.parameters |= json.loads(parameters.read_text())
     print("ready", flush=True)
     request = json.loads(sys.stdin.readline())
     if "maintain" in request:
