@@ -21,7 +21,16 @@ from lakelet.analysis import checks
 from lakelet.analysis.checks import check_replacement, part_of
 from lakelet.analysis.from_json_checks import check_json_columns, fields_missing, with_remedy
 from lakelet.analysis.placeholders import PlaceholderReader, RowsRequested, refuse_own_rows
-from lakelet.analysis.plan_facts import NO_STREAM, StreamPlan, never_skippable, partition_source, plan_text, stream_plan, traced_plan
+from lakelet.analysis.plan_facts import (
+    NO_STREAM,
+    StreamPlan,
+    never_skippable,
+    partition_source,
+    plan_text,
+    printed_plan,
+    stream_plan,
+    traced_plan,
+)
 from lakelet.analysis.plan_tree import Node, plan_tree
 from lakelet.analysis.refused_queries import ASKS_FOR_ROWS, UNKNOWN_PLAN, reads_judged_view, reads_with_options
 from lakelet.analysis.results import AnalysisInputs, AnalyzedDataset, AnalyzedFlow, BatchPlan, Findings, UnanalyzedDataset
@@ -272,10 +281,11 @@ class FlowQuery:
     def _batch(self, frame: DataFrame, of_views: Mapping[str, str], kind: FlowKind) -> BatchPlan:
         dataset, placeholders = self.dataset, self.inputs.placeholders
         computed_rows = part_of(self.flow, frame)
-        always = ASKS_FOR_ROWS if self.reader.needs_rows else never_skippable(computed_rows, placeholders)
+        printed = printed_plan(computed_rows)
+        always = ASKS_FOR_ROWS if self.reader.needs_rows else never_skippable(computed_rows, printed, placeholders)
         plan = _plan_tree(computed_rows)
         used = used_columns(plan) if plan is not None else ALL_USED
-        text = plan_text(computed_rows, used)
+        text = plan_text(printed, used)
         fingerprint = self._fingerprint(text, used, of_views)
         judged = next((view for view in self._views_read(self.reader.reads.values()) if view.expectations), None)
         grouped = judged is None and self.flow.replaces is None

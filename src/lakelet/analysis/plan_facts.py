@@ -302,15 +302,20 @@ def _whole_plans(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(_SHOWN_FIELDS, before)
 
 
-def plan_text(frame: DataFrame, used: UsedColumns) -> str:
-    """The analysed plan as text that is the same in every process, without the columns of its inputs that it does not use.
+def printed_plan(frame: DataFrame) -> str:
+    """The analysed plan as Spark prints it, with every column. The text goes to `plan_text` and `never_skippable`."""
+    with _whole_plans(frame.sparkSession):
+        return plan_string(frame)
+
+
+def plan_text(printed: str, used: UsedColumns) -> str:
+    """A printed plan as text that is the same in every process, without the columns of its inputs that it does not use.
 
     Its ids are numbered in order of appearance. An observation ends in the id of its data frame, which is another one each time; that is
     left out.
     """
     numbers: dict[str, str] = {}
-    with _whole_plans(frame.sparkSession):
-        text = used.text_of(_OBSERVED.sub(r"\1", plan_string(frame)))
+    text = used.text_of(_OBSERVED.sub(r"\1", printed))
     return _IDS.sub(lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), text)
 
 
@@ -336,12 +341,12 @@ def _nodes(node: Any) -> Iterator[Any]:
         yield from _nodes(child)
 
 
-def never_skippable(frame: DataFrame, placeholders: Placeholders) -> str | None:
-    """Why the result may differ although no input table changed, as a clause; None if it cannot (design: skipping)."""
+def never_skippable(frame: DataFrame, printed: str, placeholders: Placeholders) -> str | None:
+    """Why the result may differ although no input table changed, as a clause; None if it cannot. `printed`: the plan of the frame."""
     spark, plan = frame.sparkSession, analyzed(frame)
     if uses(spark, plan, "CURRENT_LIKE"):
         return CHANGES_WITH_TIME
-    if uses(spark, plan, "PYTHON_UDF") or _PYTHON_NODES.search(plan_string(frame)):
+    if uses(spark, plan, "PYTHON_UDF") or _PYTHON_NODES.search(printed):
         return CALLS_PYTHON
     if not plan.deterministic():
         return NOT_DETERMINISTIC

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.plan_facts import Placeholders, plan_text
+from lakelet.analysis.plan_facts import Placeholders, plan_text, printed_plan
 from lakelet.analysis.plan_tree import plan_tree
 from lakelet.analysis.used_columns import used_columns
 from lakelet.jvm.frames import plan_json
@@ -45,7 +45,7 @@ def described(spark: SparkSession, columns: str, query: str) -> tuple[str, list[
     Placeholders(spark).frame("bronze", StructType.fromDDL(columns), streaming=False).alias("bronze").createOrReplaceTempView("bronze")
     frame: DataFrame = spark.sql(query)
     used = used_columns(plan_tree(plan_json(frame)))
-    return plan_text(frame, used), [dict(types) for _, types in used.types]
+    return plan_text(printed_plan(frame), used), [dict(types) for _, types in used.types]
 
 
 @pytest.mark.parametrize("query", NARROW)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.plan_facts import Placeholders, never_skippable
+from lakelet.analysis.plan_facts import Placeholders, never_skippable, printed_plan
 from lakelet.analysis.plan_tree import plan_tree
 from lakelet.analysis.view_shapes import QueryFacts, shape_of
 from lakelet.jvm.frames import plan_json
@@ -41,7 +41,8 @@ class Queries:
 
     def facts(self, frame: DataFrame) -> QueryFacts:
         types = [None if "collate" in field.dataType.simpleString() else field.dataType.jsonValue() for field in frame.schema.fields]
-        return QueryFacts(self.placeholders.reads, self.columns, types, always=never_skippable(frame, self.placeholders))
+        always = never_skippable(frame, printed_plan(frame), self.placeholders)
+        return QueryFacts(self.placeholders.reads, self.columns, types, always=always)
 
     def shape(self, query: str | DataFrame, **changes: Any) -> ViewShape | Issue:
         frame = self.spark.sql(query) if isinstance(query, str) else query
