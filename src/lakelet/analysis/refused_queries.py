@@ -10,10 +10,7 @@ from dataclasses import dataclass
 
 from lakelet.analysis.plan_tree import SUBQUERY, Flat, Node, tree
 from lakelet.analysis.used_columns import output_of
-from lakelet.plan.refreshes import Issue
-
-_PLAN, _RANDOM = "PLAN_NOT_INCREMENTALIZABLE", "PLAN_NOT_DETERMINISTIC"
-_OPERATOR = "OPERATOR_NOT_SUPPORTED"
+from lakelet.plan.refreshes import OPERATOR, Issue, IssueType
 
 
 class NotFollowed(Exception):
@@ -35,74 +32,82 @@ ASKS_FOR_ROWS = "its function looks at rows"
 
 OF_QUERIES: Mapping[str, Issue] = {
     CHANGES_WITH_TIME: Issue(
-        _RANDOM,
+        IssueType.NOT_DETERMINISTIC,
         CHANGES_WITH_TIME,
         "TIME_FUNCTION",
         "Pass the date as a parameter of the pipeline, or ask for the current time in a view that reads this one.",
     ),
-    CALLS_PYTHON: Issue(_RANDOM, CALLS_PYTHON, "USER_DEFINED_FUNCTION", "Use functions of Spark instead."),
-    NOT_DETERMINISTIC: Issue(_RANDOM, NOT_DETERMINISTIC, "NON_DETERMINISTIC_EXPRESSION", "Leave out what gives other values each time."),
-    WITHOUT_VERSION: Issue("INPUT_NOT_IN_DELTA", WITHOUT_VERSION, None, "Load the data into a streaming table, and read that."),
-    ASKS_FOR_ROWS: Issue(_PLAN, ASKS_FOR_ROWS, _OPERATOR, "Write it as a part of the query: a join, an aggregate, a window."),
+    CALLS_PYTHON: Issue(IssueType.NOT_DETERMINISTIC, CALLS_PYTHON, "USER_DEFINED_FUNCTION", "Use functions of Spark instead."),
+    NOT_DETERMINISTIC: Issue(
+        IssueType.NOT_DETERMINISTIC, NOT_DETERMINISTIC, "NON_DETERMINISTIC_EXPRESSION", "Leave out what gives other values each time."
+    ),
+    WITHOUT_VERSION: Issue(IssueType.NOT_IN_DELTA, WITHOUT_VERSION, None, "Load the data into a streaming table, and read that."),
+    ASKS_FOR_ROWS: Issue(IssueType.PLAN, ASKS_FOR_ROWS, OPERATOR, "Write it as a part of the query: a join, an aggregate, a window."),
 }
 """Reasons why a query can never be skipped either, by their text."""
 
 WINDOW_OVER_ALL = Issue(
-    _PLAN,
+    IssueType.PLAN,
     "it has a window without PARTITION BY",
     "WINDOW_FUNCTION_WITHOUT_PARTITION_BY",
     "Add PARTITION BY, or put the window in a view above.",
 )
-JOIN_WITHOUT_CONDITION = Issue(_PLAN, "it joins a result of aggregates or windows without a condition", _OPERATOR, "Join by an equality.")
+JOIN_WITHOUT_CONDITION = Issue(
+    IssueType.PLAN, "it joins a result of aggregates or windows without a condition", OPERATOR, "Join by an equality."
+)
 JOIN_ON_RESULTS = Issue(
-    _PLAN,
+    IssueType.PLAN,
     "it joins by values that an aggregate or a window computes, and by no column that rows are put together by",
     "AGGREGATE_NOT_TOP_NODE",
     "Join in a view that reads this one.",
 )
 NO_KEYS = Issue(
-    _PLAN,
+    IssueType.PLAN,
     "no column of its result is one that all its aggregates, windows and DISTINCTs put rows together by",
     "AGGREGATE_NOT_TOP_NODE",
     "Let the result have the columns of GROUP BY or PARTITION BY, or split the query into two views.",
 )
 ONE_ROW = Issue(
-    _PLAN,
+    IssueType.PLAN,
     "it puts all rows together: an aggregate without GROUP BY whose results cannot be put together with those of new rows",
     "AGGREGATE_NOT_TOP_NODE",
     "Group by a column in a view, and aggregate that one here.",
 )
 NO_KEY_TYPE = Issue(
-    "MAP_TYPE_NOT_SUPPORTED",
+    IssueType.KEY_TYPE,
     "the columns that it puts rows together by are maps, arrays, floating-point numbers or strings with a collation",
     None,
     "Group by columns of other types.",
 )
-SESSION_WINDOW = Issue(_PLAN, "it groups rows by session windows, which depend on each other", _OPERATOR, "Use window() of a fixed length.")
-UNKNOWN_PLAN = Issue(_PLAN, "its plan has a form that is not known", _OPERATOR)
-TOO_LARGE = Issue(_PLAN, "its plan reads common table expressions too often to look at it", _OPERATOR)
+SESSION_WINDOW = Issue(
+    IssueType.PLAN, "it groups rows by session windows, which depend on each other", OPERATOR, "Use window() of a fixed length."
+)
+UNKNOWN_PLAN = Issue(IssueType.PLAN, "its plan has a form that is not known", OPERATOR)
+TOO_LARGE = Issue(IssueType.PLAN, "its plan reads common table expressions too often to look at it", OPERATOR)
 
 
 def reads_twice(key: str) -> Issue:
     """The issue of rows that are joined with themselves."""
     reason = f"it joins rows of {key} with themselves that its function reads once"
-    return Issue(_PLAN, reason, _OPERATOR, f"Read {key} once for each side of the join.")
+    return Issue(IssueType.PLAN, reason, OPERATOR, f"Read {key} once for each side of the join.")
 
 
 def reads_metadata(key: str) -> Issue:
     """The issue of a query that depends on files."""
-    return Issue(_PLAN, f"it asks in which files the rows of {key} lie (_metadata)", _OPERATOR, "Keep the path as a column of the table.")
+    return Issue(
+        IssueType.PLAN, f"it asks in which files the rows of {key} lie (_metadata)", OPERATOR, "Keep the path as a column of the table."
+    )
 
 
 def reads_with_options(key: str) -> Issue:
     """The issue of a version or of the change feed of a table."""
-    return Issue(_PLAN, f"it reads {key} with options, such as a version or the change feed", _OPERATOR)
+    return Issue(IssueType.PLAN, f"it reads {key} with options, such as a version or the change feed", OPERATOR)
 
 
 def reads_judged_view(name: str) -> Issue:
     """The issue of a view whose rows are counted."""
     reason = f"it reads the view {name}, whose rules count all rows that it reads"
-    return Issue("EXPECTATIONS_NOT_SUPPORTED", reason, None, f"Move the rules of {name} to the table that it reads, or to this one.")
+    return Issue(IssueType.EXPECTATIONS, reason, None, f"Move the rules of {name} to the table that it reads, or to this one.")
 
 
 _REFUSED: Mapping[str, tuple[str, str | None]] = {
@@ -132,12 +137,12 @@ def refused_operator(node: Node) -> Issue:
     """The issue of an operator that is not followed."""
     if node.kind == "Join":
         kind, remedy = _JOINS.get(node.option("joinType"), ("a join of an unknown kind", ""))
-        return Issue(_PLAN, f"it has {kind}", _OPERATOR, remedy or None)
+        return Issue(IssueType.PLAN, f"it has {kind}", OPERATOR, remedy or None)
     if node.kind.endswith(("InPandas", "InArrow")) or "Python" in node.kind:
         return OF_QUERIES[CALLS_PYTHON]
     reason, found = _REFUSED.get(node.kind, (f"it has the operator {node.kind}", None))
-    kind = "INPUT_NOT_IN_DELTA" if node.kind in ("LogicalRelation", "LogicalRDD") else _PLAN
-    return Issue(kind, reason, _OPERATOR if kind == _PLAN else None, found)
+    kind = IssueType.NOT_IN_DELTA if node.kind in ("LogicalRelation", "LogicalRDD") else IssueType.PLAN
+    return Issue(kind, reason, OPERATOR if kind == IssueType.PLAN else None, found)
 
 
 # --------------------------------------------------------------------------------------------------------------- functions
@@ -191,9 +196,18 @@ class FunctionChecks:
     def _check(self, flat: Flat) -> None:
         kinds = [str(fields["class"]).rpartition(".")[2] for fields in flat]
         if any(isinstance(fields.get(SUBQUERY), list) for fields in flat):
-            raise NotFollowed(Issue(_PLAN, "it has a subquery in an expression", "SUBQUERY_EXPRESSION", "Use a join with the subquery."))
+            raise NotFollowed(
+                Issue(IssueType.PLAN, "it has a subquery in an expression", "SUBQUERY_EXPRESSION", "Use a join with the subquery.")
+            )
         if any(kind in _USER_DEFINED or kind.startswith("Hive") for kind in kinds):
-            raise NotFollowed(Issue(_RANDOM, "it calls functions that a user defined", "USER_DEFINED_FUNCTION", "Use functions of Spark."))
+            raise NotFollowed(
+                Issue(
+                    IssueType.NOT_DETERMINISTIC,
+                    "it calls functions that a user defined",
+                    "USER_DEFINED_FUNCTION",
+                    "Use functions of Spark.",
+                )
+            )
         if "AggregateExpression" in kinds or "WindowExpression" in kinds:
             self._check_functions(tree(flat), None, None)
 
@@ -215,7 +229,7 @@ class FunctionChecks:
             if frame is not None and frame.option("frameType") == "RowFrame" and _is_ordered(spec):
                 self.found["a window of ROWS between rows that its ORDER BY puts equal"] = None
         elif function not in _RANKS:
-            raise NotFollowed(Issue(_PLAN, f"it has the window function {function}", "AGGREGATE_WITH_UNSUPPORTED_EXPRESSION"))
+            raise NotFollowed(Issue(IssueType.PLAN, f"it has the window function {function}", "AGGREGATE_WITH_UNSUPPORTED_EXPRESSION"))
 
     def _check_aggregate(self, function: Node, parent: Node | None, window: Node | None) -> None:
         name = function.kind
@@ -233,11 +247,13 @@ class FunctionChecks:
                 )
         else:
             reason = f"it has the aggregate function {name}, which is not known to give the same for the same rows"
-            raise NotFollowed(Issue(_PLAN, reason, "AGGREGATE_WITH_UNSUPPORTED_EXPRESSION"))
+            raise NotFollowed(Issue(IssueType.PLAN, reason, "AGGREGATE_WITH_UNSUPPORTED_EXPRESSION"))
 
     def _by_order(self, what: str, remedy: str) -> None:
         if not self.by_chance:
-            raise NotFollowed(Issue(_RANDOM, f"{what} depends on the order of rows", "NON_DETERMINISTIC_EXPRESSION", remedy))
+            raise NotFollowed(
+                Issue(IssueType.NOT_DETERMINISTIC, f"{what} depends on the order of rows", "NON_DETERMINISTIC_EXPRESSION", remedy)
+            )
         self.found[f"{what}, by the order of rows"] = None
 
 

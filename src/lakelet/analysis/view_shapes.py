@@ -26,7 +26,7 @@ from lakelet.analysis.refused_queries import (
     refused_operator,
 )
 from lakelet.analysis.used_columns import output_of
-from lakelet.plan.refreshes import Issue, Leaf, Merge, Range, Technique, ViewShape
+from lakelet.plan.refreshes import Issue, IssueType, Leaf, Merge, Range, Technique, ViewShape
 
 _METADATA = "_metadata"
 
@@ -60,7 +60,7 @@ class QueryFacts:
 def shape_of(root: Node, facts: QueryFacts) -> ViewShape | Issue:
     """Return what a query does to the rows that it reads, or why it is not known."""
     if facts.always is not None:
-        return OF_QUERIES.get(facts.always) or Issue("PLAN_NOT_DETERMINISTIC", facts.always)
+        return OF_QUERIES.get(facts.always) or Issue(IssueType.NOT_DETERMINISTIC, facts.always)
     if facts.refused is not None:
         return facts.refused
     try:

@@ -14,8 +14,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.flows.context import FlowTask
 from lakelet.language.model import RefreshPolicy
 from lakelet.plan.decisions import Decision, Strategy, issue_text, refresh_decision
-from lakelet.plan.refresh_choice import FIRST_COMPUTATION, refuse_full, turned
-from lakelet.plan.refreshes import Issue, Refresh, TableChange, Technique
+from lakelet.plan.refresh_choice import refuse_full, turned
+from lakelet.plan.refreshes import Issue, IssueType, Refresh, TableChange, Technique
 from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.eventlog.states import EventType
 
@@ -23,9 +23,9 @@ _BY_STRATEGY = {Strategy.SKIP: Technique.SKIP, Strategy.PARTITIONS: Technique.PA
 """Techniques of decisions that name no refresh, such as those about a part of a table; the others compute all of it."""
 
 _SUB_TYPES = {
-    "PLAN_NOT_INCREMENTALIZABLE": "plan_not_incrementalizable_sub_type",
-    "PLAN_NOT_DETERMINISTIC": "plan_not_deterministic_sub_type",
-    "INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL": "cost_model_rejection_subtype",
+    IssueType.PLAN: "plan_not_incrementalizable_sub_type",
+    IssueType.NOT_DETERMINISTIC: "plan_not_deterministic_sub_type",
+    IssueType.COST: "cost_model_rejection_subtype",
 }
 
 
@@ -45,7 +45,7 @@ def warn_of_full(reporter: Reporter, decision: Decision, policy: RefreshPolicy, 
     refresh = decision.refresh
     if policy is not RefreshPolicy.INCREMENTAL or refresh is None or refresh.technique is not Technique.FULL:
         return
-    if any(issue.type == FIRST_COMPUTATION for issue in refresh.issues):
+    if any(issue.type is IssueType.FIRST_COMPUTATION for issue in refresh.issues):
         return
     because = issue_text(refresh.issues[0]) if refresh.issues else decision.reason
     text = f"{dataset}: its refresh policy is incremental, and all of it is computed because {because}"

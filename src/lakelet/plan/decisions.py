@@ -12,7 +12,7 @@ from enum import Enum
 from lakelet.base.text import counted, seconds_text
 from lakelet.language.model import Kind
 from lakelet.language.registry import Notice
-from lakelet.plan.refreshes import Issue, Refresh, RefreshPolicy, TableChange, Technique, ViewShape
+from lakelet.plan.refreshes import Issue, IssueType, Refresh, RefreshPolicy, TableChange, Technique, ViewShape
 
 UNKNOWN_SOURCE = "its source cannot be compared without running it"
 """Reason to run a flow whose source says nothing of what is new."""
@@ -177,9 +177,7 @@ _STRATEGIES: Mapping[Technique, Strategy] = {
     Technique.FULL: Strategy.FULL,
 }
 
-_PLAIN_TYPES = frozenset(
-    {"CHANGE_SET_MISSING", "QUERY_FINGERPRINT_CHANGED", "DATA_HAS_CHANGED", "INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL", "REFRESH_POLICY"}
-)
+_PLAIN_TYPES = frozenset({IssueType.FIRST_COMPUTATION, IssueType.OTHER_QUERY, IssueType.OTHER_DATA, IssueType.COST, IssueType.POLICY})
 """Types whose name says no more than the reason."""
 
 
@@ -211,7 +209,7 @@ def changes_text(changes: Sequence[TableChange], names: Mapping[str, str], limit
 
 
 def _change_text(change: TableChange, name: str) -> str:
-    share = f" {(change.added + change.removed) / change.size * 100:.1f} %" if change.size else ""
+    share = f" {min(1.0, (change.added + change.removed) / change.size) * 100:.1f} %" if change.size else ""
     return f"{name} {'appended' if change.appends else 'changed'}{share}"
 
 

@@ -16,11 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from lakelet.base.errors import LakeletError
-from lakelet.plan.refresh_facts import BY_KEY, FIRST_COMPUTATION, MERGE_FIXED, Learned, RefreshFacts, share_of
+from lakelet.plan.refresh_facts import BY_KEY, MERGE_FIXED, Learned, RefreshFacts, share_of
 from lakelet.plan.refresh_rules import every_issue, keys_now, never, problems, techniques
-from lakelet.plan.refreshes import Estimate, Issue, Refresh, RefreshPolicy, Technique, ViewShape
-
-_COST = "INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL"
+from lakelet.plan.refreshes import Estimate, Issue, IssueType, Refresh, RefreshPolicy, Technique, ViewShape
 
 _WRITE_RATE = 50e6
 """Bytes of the result that are written again in a second."""
@@ -57,7 +55,7 @@ def choose(facts: RefreshFacts) -> Refresh:
     if facts.forced is not None and facts.forced in found.applicable:
         return _forced(facts, found)
     if facts.policy is RefreshPolicy.FULL:
-        return _with_issue(facts, found, Issue("REFRESH_POLICY", "its refresh policy is full"))
+        return _with_issue(facts, found, Issue(IssueType.POLICY, "its refresh policy is full"))
     if not right:
         return _strict(facts, replace(found, estimate=Estimate(None, full_seconds(facts))))
     if facts.policy is not RefreshPolicy.AUTO:
@@ -110,7 +108,7 @@ def _nothing_changed(facts: RefreshFacts) -> bool:
 def _forced(facts: RefreshFacts, found: Refresh) -> Refresh:
     assert facts.forced is not None
     if facts.forced is Technique.FULL:
-        return _with_issue(facts, found, Issue("REFRESH_POLICY", "a full refresh is forced by LAKELET_REFRESH"))
+        return _with_issue(facts, found, Issue(IssueType.POLICY, "a full refresh is forced by LAKELET_REFRESH"))
     return _estimated(facts, found, facts.forced)
 
 
@@ -125,7 +123,7 @@ def _with_issue(facts: RefreshFacts, found: Refresh, issue: Issue) -> Refresh:
 
 def _strict(facts: RefreshFacts, found: Refresh) -> Refresh:
     """Return a full refresh, or raise where the policy forbids it."""
-    if not (isinstance(facts.changes, Issue) and facts.changes.type == FIRST_COMPUTATION):
+    if not (isinstance(facts.changes, Issue) and facts.changes.type is IssueType.FIRST_COMPUTATION):
         refuse_full(facts.policy, found.issues[0])
     return found
 
@@ -156,9 +154,9 @@ def _keys_pay(facts: RefreshFacts, tried: Refresh) -> Issue | None:
     """Return why keys are not even looked for. The estimate is one for keys that lie together: more is known once they are counted."""
     share, full = facts.changed_share, tried.estimate.full
     if share is not None and share > _LARGEST_CHANGE:
-        return Issue(_COST, "more than a quarter of what it reads changed", "CHANGESET_SIZE_THRESHOLD_EXCEEDED")
+        return Issue(IssueType.COST, "more than a quarter of what it reads changed", "CHANGESET_SIZE_THRESHOLD_EXCEEDED")
     if full is not None and full < 2 * facts.learned.fixed_part():
-        return Issue(_COST, "computing all is cheaper")
+        return Issue(IssueType.COST, "computing all is cheaper")
     return _too_slow(tried.estimate)
 
 
@@ -172,8 +170,8 @@ before."""
 
 def _too_slow(estimate: Estimate) -> Issue | None:
     if estimate.partial is None or estimate.full is None:
-        return Issue(_COST, "what its refreshes take is not known yet")
-    return None if estimate.partial <= _GAIN * estimate.full else Issue(_COST, "computing all is cheaper")
+        return Issue(IssueType.COST, "what its refreshes take is not known yet")
+    return None if estimate.partial <= _GAIN * estimate.full else Issue(IssueType.COST, "computing all is cheaper")
 
 
 # --- estimates ---------------------------------------------------------------------------------------------------------------------------
@@ -224,7 +222,6 @@ def _read_share(facts: RefreshFacts) -> float | None:
 
 __all__ = [
     "BY_KEY",
-    "FIRST_COMPUTATION",
     "Learned",
     "RefreshFacts",
     "choose",

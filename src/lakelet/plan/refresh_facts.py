@@ -9,9 +9,6 @@ from lakelet.plan.refreshes import Issue, Refresh, RefreshPolicy, TableChange, T
 BY_KEY = frozenset({Technique.GROUPS, Technique.WINDOWS, Technique.ROWS})
 """Techniques that compute the rows with touched keys again."""
 
-FIRST_COMPUTATION = "CHANGE_SET_MISSING"
-"""The `Issue.type` of changes where the view has no rows yet, or lost them by a full refresh that was asked for."""
-
 _FIXED_SECONDS = 2.5
 """Start value: the part of a refresh by keys that does not depend on any size. It falls where full refreshes show a faster machine."""
 
@@ -87,7 +84,7 @@ class RefreshFacts:
     Attributes:
         policy: of the definition.
         shape: of the query, or why it has none.
-        changes: of all inputs, also those without changes; or why versions cannot be compared. An Issue of the type `FIRST_COMPUTATION`
+        changes: of all inputs, also those without changes; or why versions cannot be compared. An Issue of the type FIRST_COMPUTATION
             means that there are no rows yet, so that the view is computed under every policy.
         partitions: number of partitions that can have changed, where partitions of the view may be computed alone; else None.
         rules: actions of the view's own rules: `warn`, `drop`, `fail`.
@@ -134,4 +131,4 @@ def share_of(part: int, whole: int | None) -> float | None:
     return None if whole is None else min(1.0, part / whole) if whole else 1.0
 
 
-__all__ = ["BY_KEY", "FIRST_COMPUTATION", "MERGE_FIXED", "Learned", "RefreshFacts", "share_of"]
+__all__ = ["BY_KEY", "MERGE_FIXED", "Learned", "RefreshFacts", "share_of"]

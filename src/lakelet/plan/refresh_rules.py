@@ -9,9 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from lakelet.base.text import listed
 from lakelet.plan.refresh_facts import BY_KEY, RefreshFacts
-from lakelet.plan.refreshes import Issue, Leaf, Technique, ViewShape
-
-_PLAN, _RULES, _OPERATOR = "PLAN_NOT_INCREMENTALIZABLE", "EXPECTATIONS_NOT_SUPPORTED", "OPERATOR_NOT_SUPPORTED"
+from lakelet.plan.refreshes import OPERATOR, Issue, IssueType, Leaf, Technique, ViewShape
 
 
 def never(facts: RefreshFacts) -> Issue | None:
@@ -41,15 +39,15 @@ def problems(facts: RefreshFacts, technique: Technique) -> Iterator[Issue]:
     if isinstance(facts.changes, Issue) or isinstance(facts.shape, Issue):
         return
     if not facts.changes:
-        yield Issue("INPUT_NOT_IN_DELTA", "it reads no table whose changes are known")
+        yield Issue(IssueType.NOT_IN_DELTA, "it reads no table whose changes are known")
     hidden = [change.key for change in facts.changed if change.key not in {leaf.key for leaf in facts.shape.leaves}]
     if hidden:
-        yield Issue(_PLAN, f"the plan of its query does not show how it reads {listed(hidden, 3)}", _OPERATOR)
+        yield Issue(IssueType.PLAN, f"the plan of its query does not show how it reads {listed(hidden, 3)}", OPERATOR)
     if technique not in BY_KEY:
         yield from _change_problems(facts, facts.shape)
     elif facts.shape.keys and not keys_now(facts.shape, [change.key for change in facts.changed]):
         remedy = "Return a column of the left side of the join that the query groups, partitions or joins by."
-        yield Issue(_PLAN, "its rows are found by columns of an outer join's other side, which changed", _OPERATOR, remedy)
+        yield Issue(IssueType.PLAN, "its rows are found by columns of an outer join's other side, which changed", OPERATOR, remedy)
 
 
 def _definition_problems(facts: RefreshFacts, technique: Technique) -> Iterator[Issue]:
@@ -57,19 +55,19 @@ def _definition_problems(facts: RefreshFacts, technique: Technique) -> Iterator[
     shape = facts.shape
     if facts.identities:
         remedy = "Number the rows in a streaming table, or by a function of their columns."
-        yield Issue(_PLAN, "it has identity columns, whose numbers are given when rows are written", _OPERATOR, remedy)
+        yield Issue(IssueType.PLAN, "it has identity columns, whose numbers are given when rows are written", OPERATOR, remedy)
     if facts.quarantined:
-        yield Issue(_RULES, "it keeps the rows that its rules drop", remedy="Put the rules on a table that the view reads.")
+        yield Issue(IssueType.EXPECTATIONS, "it keeps the rows that its rules drop", remedy="Put the rules on a table that the view reads.")
     if isinstance(shape, Issue):
         yield shape
         return
     if technique is Technique.APPEND and not shape.linear:
-        yield Issue(_PLAN, "its query puts rows together, so new rows change rows that are there", _OPERATOR)
+        yield Issue(IssueType.PLAN, "its query puts rows together, so new rows change rows that are there", OPERATOR)
     if technique is Technique.MERGE and shape.merges is None:
-        yield Issue(_PLAN, "its results of old and of new rows cannot be put together", "AGGREGATE_WITH_UNSUPPORTED_EXPRESSION")
+        yield Issue(IssueType.PLAN, "its results of old and of new rows cannot be put together", "AGGREGATE_WITH_UNSUPPORTED_EXPRESSION")
     if technique in BY_KEY and not shape.keys:
         remedy = "Return the columns that the query groups, partitions or joins by."
-        yield Issue(_PLAN, "none of its columns says which input rows a row depends on", _OPERATOR, remedy)
+        yield Issue(IssueType.PLAN, "none of its columns says which input rows a row depends on", OPERATOR, remedy)
     if technique is not Technique.APPEND:
         yield from _stored_rows_problems(facts)
 
@@ -78,27 +76,27 @@ def _stored_rows_problems(facts: RefreshFacts) -> Iterator[Issue]:
     """Yield what speaks against changing rows that are there."""
     if "drop" in facts.rules:
         yield Issue(
-            _RULES,
+            IssueType.EXPECTATIONS,
             "it has rules that drop rows, and the rows dropped earlier would not be counted",
             remedy="Put the rules that drop rows on a table that the view reads.",
         )
     if facts.streamed:
-        yield Issue(_PLAN, "a stream reads it, so the rows that are there must stay", _OPERATOR, "Read it as a batch.")
+        yield Issue(IssueType.PLAN, "a stream reads it, so the rows that are there must stay", OPERATOR, "Read it as a batch.")
 
 
 def _change_problems(facts: RefreshFacts, shape: ViewShape) -> Iterator[Issue]:
     """Yield why the query of the new rows alone is not what the result gets in addition."""
     gone = [change.key for change in facts.changed if not change.appends]
     if gone:
-        yield Issue("DATA_HAS_CHANGED", f"rows of {listed(gone, 3)} were updated or deleted")
+        yield Issue(IssueType.OTHER_DATA, f"rows of {listed(gone, 3)} were updated or deleted")
     keys = {change.key for change in facts.changed}
     changed = {number: leaf for number, leaf in enumerate(shape.leaves) if leaf.key in keys}
     filled = _names(leaf for leaf in changed.values() if not leaf.preserved)
     if filled:
-        yield Issue(_PLAN, f"new rows of {filled} take the place of rows that its outer join filled with NULL", _OPERATOR)
+        yield Issue(IssueType.PLAN, f"new rows of {filled} take the place of rows that its outer join filled with NULL", OPERATOR)
     both = _names(leaf for number, leaf in changed.items() if leaf.joined & (changed.keys()))
     if both:
-        yield Issue(_PLAN, f"new rows of {both} come together with new rows on the other side of a join", _OPERATOR)
+        yield Issue(IssueType.PLAN, f"new rows of {both} come together with new rows on the other side of a join", OPERATOR)
 
 
 def keys_now(shape: ViewShape, changed: Collection[str]) -> tuple[int, ...]:

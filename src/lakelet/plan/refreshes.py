@@ -6,7 +6,7 @@
     Estimate         deciding: seconds that a refresh takes in part and as a whole
     Refresh          deciding: the technique for one refresh, with all of the above; `Decision.refresh`
 
-docs/semantics/views.md has the rules (IV-1 to IV-…), docs/decisions/0093-incremental-views.md the reasons.
+docs/semantics/views.md has the rules (IV-1 to IV-19), docs/decisions/0093-incremental-views.md the reasons.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from lakelet.base.text import TextEnum
 from lakelet.language.model import RefreshPolicy
 
 
@@ -36,18 +37,44 @@ class Technique(Enum):
     FULL = "COMPLETE_RECOMPUTE"
 
 
+class IssueType(TextEnum):
+    """Databricks' `issue_type` of what stands against a refresh in part. POLICY is Lakelet's own: Databricks has no name for it.
+
+    FIRST_COMPUTATION: the view has no rows yet, or lost them by a full refresh that was asked for.
+    """
+
+    PLAN = "PLAN_NOT_INCREMENTALIZABLE"
+    NOT_DETERMINISTIC = "PLAN_NOT_DETERMINISTIC"
+    EXPECTATIONS = "EXPECTATIONS_NOT_SUPPORTED"
+    COST = "INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL"
+    FIRST_COMPUTATION = "CHANGE_SET_MISSING"
+    OTHER_QUERY = "QUERY_FINGERPRINT_CHANGED"
+    OTHER_DATA = "DATA_HAS_CHANGED"
+    POLICY = "REFRESH_POLICY"
+    NOT_IN_DELTA = "INPUT_NOT_IN_DELTA"
+    KEY_TYPE = "MAP_TYPE_NOT_SUPPORTED"
+    COMMITS_GONE = "PRIOR_TIMESTAMP_MISSING"
+    FILE_GONE = "DATA_FILE_MISSING"
+    OTHER_PARTITIONS = "PARTITION_SCHEMA_CHANGED"
+    TOO_MANY_FILES = "TOO_MANY_FILE_ACTIONS"
+
+
+OPERATOR = "OPERATOR_NOT_SUPPORTED"
+"""The most common `sub_type` of PLAN: an operator, or what else the plan does, is not followed."""
+
+
 @dataclass(frozen=True)
 class Issue:
     """Why a view is computed as a whole.
 
     Attributes:
-        type: Databricks' name for it, such as PLAN_NOT_INCREMENTALIZABLE.
+        type: Databricks' name for it.
         reason: a clause that reads well after "because".
         sub_type: Databricks' name of the kind of it, such as TIME_FUNCTION; None where there is none.
         remedy: what the author can do, a sentence; None where nothing.
     """
 
-    type: str
+    type: IssueType
     reason: str
     sub_type: str | None = None
     remedy: str | None = None
@@ -194,4 +221,17 @@ class Refresh:
     learned: Mapping[str, float | None] = field(default_factory=dict)
 
 
-__all__ = ["Estimate", "Issue", "Leaf", "Merge", "Range", "Refresh", "RefreshPolicy", "TableChange", "Technique", "ViewShape"]
+__all__ = [
+    "OPERATOR",
+    "Estimate",
+    "Issue",
+    "IssueType",
+    "Leaf",
+    "Merge",
+    "Range",
+    "Refresh",
+    "RefreshPolicy",
+    "TableChange",
+    "Technique",
+    "ViewShape",
+]

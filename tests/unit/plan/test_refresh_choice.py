@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.plan.refresh_choice import FIRST_COMPUTATION, Learned, RefreshFacts, choose, keys_now, never, reconsidered
-from lakelet.plan.refreshes import Issue, Leaf, Merge, RefreshPolicy, TableChange, Technique, ViewShape
+from lakelet.plan.refresh_choice import Learned, RefreshFacts, choose, keys_now, never, reconsidered
+from lakelet.plan.refreshes import Issue, IssueType, Leaf, Merge, RefreshPolicy, TableChange, Technique, ViewShape
 
 MB = 1_000_000
 
@@ -21,7 +21,7 @@ LATEST = replace(ROLLUP, technique=Technique.WINDOWS)
 LARGE = Learned(full_seconds=60.0, full_bytes=1000 * MB, least_seconds=60.0)
 SMALL = Learned(full_seconds=1.0, full_bytes=MB, least_seconds=1.0)
 
-NOT_YET = Issue(FIRST_COMPUTATION, "it has not been computed yet")
+NOT_YET = Issue(IssueType.FIRST_COMPUTATION, "it has not been computed yet")
 CHANGED_QUERY = Issue("QUERY_FINGERPRINT_CHANGED", "its query, rules, settings or the engine changed")
 CLOCK = Issue("PLAN_NOT_DETERMINISTIC", "current_date() in the query", "TIME_FUNCTION", "Pass the date as a parameter.")
 

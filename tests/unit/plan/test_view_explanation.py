@@ -13,8 +13,8 @@ from lakelet.base.names import Namespace
 from lakelet.language.model import Kind, RefreshPolicy
 from lakelet.plan.decisions import Plan, PlanStep, Strategy, ViewFacts, refresh_decision, step_of
 from lakelet.plan.explanation import plan_json, plan_text
-from lakelet.plan.refresh_choice import FIRST_COMPUTATION, Learned, RefreshFacts, choose
-from lakelet.plan.refreshes import Issue, Leaf, TableChange, Technique, ViewShape
+from lakelet.plan.refresh_choice import Learned, RefreshFacts, choose
+from lakelet.plan.refreshes import Issue, IssueType, Leaf, TableChange, Technique, ViewShape
 from lakelet.plan.view_explanation import explained_steps, explanation_json, explanation_text
 
 MB = 1_000_000
@@ -43,7 +43,7 @@ HOURLY = step("hourly", ROLLUP)
 SEGMENTS = step("segments", CLOCK)
 TINY = step("tiny", ROLLUP, learned=Learned(1.9, 1000 * MB, least_seconds=1.9))
 FACTS = step("facts", JOINED, (GREW, TableChange(USERS, 2, 2, size=5 * MB)))
-NEW = step("new", ROLLUP, Issue(FIRST_COMPUTATION, "it has not been computed yet"), learned=Learned())
+NEW = step("new", ROLLUP, Issue(IssueType.FIRST_COMPUTATION, "it has not been computed yet"), learned=Learned())
 PLAN = Plan((HOURLY, SEGMENTS, TINY, FACTS, NEW))
 
 

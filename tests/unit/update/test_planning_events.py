@@ -10,8 +10,8 @@ from lakelet.flows.planning_events import emit_technique, warn_of_full
 from lakelet.flows.stream_decisions import files_position
 from lakelet.language.model import RefreshPolicy
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy, refresh_decision
-from lakelet.plan.refresh_choice import FIRST_COMPUTATION, Learned, RefreshFacts, choose
-from lakelet.plan.refreshes import Issue, Leaf, Merge, Refresh, TableChange, Technique, ViewShape
+from lakelet.plan.refresh_choice import Learned, RefreshFacts, choose
+from lakelet.plan.refreshes import Issue, IssueType, Leaf, Merge, Refresh, TableChange, Technique, ViewShape
 from lakelet.update.progress import backlog
 
 FILES = files_position("/landing", 3, 2_000_000)
@@ -137,7 +137,7 @@ def test_a_full_refresh_under_the_incremental_policy_is_a_warning_but_for_the_fi
 
     other = Issue("QUERY_FINGERPRINT_CHANGED", "its query changed")
     changed = choose(RefreshFacts(RefreshPolicy.INCREMENTAL, SUMS, other))
-    first = choose(RefreshFacts(RefreshPolicy.INCREMENTAL, SUMS, Issue(FIRST_COMPUTATION, "it has not been computed yet")))
+    first = choose(RefreshFacts(RefreshPolicy.INCREMENTAL, SUMS, Issue(IssueType.FIRST_COMPUTATION, "it has not been computed yet")))
     assert warned(changed, RefreshPolicy.INCREMENTAL) == [
         "main.shop.daily: its refresh policy is incremental, and all of it is computed because its query changed"
     ]

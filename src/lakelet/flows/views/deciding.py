@@ -12,16 +12,14 @@ from lakelet.flows.target_table import is_behind
 from lakelet.flows.views.partitions import AffectedPartitions, affected_partitions
 from lakelet.flows.views.versions import InputVersions
 from lakelet.plan.decisions import Decision, Strategy, refresh_decision, view_decision
-from lakelet.plan.refresh_choice import FIRST_COMPUTATION, Learned, RefreshFacts, choose
-from lakelet.plan.refreshes import Issue, Refresh, RefreshPolicy, TableChange, Technique, ViewShape
+from lakelet.plan.refresh_choice import Learned, RefreshFacts, choose
+from lakelet.plan.refreshes import OPERATOR, Issue, IssueType, Refresh, RefreshPolicy, TableChange, Technique, ViewShape
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.changed_rows import OTHER_TABLE, ChangedFiles
+from lakelet.storage.delta.changed_rows import ChangedFiles
 from lakelet.storage.root import StoredDataset
 
 FORCED = "LAKELET_REFRESH"
 """Environment variable with the name of a technique that is taken wherever it is right: for tests that compare techniques."""
-
-_CHANGED_QUERY = "QUERY_FINGERPRINT_CHANGED"
 
 
 @dataclass(frozen=True)
@@ -157,8 +155,8 @@ def _shape(task: FlowTask, versions: InputVersions) -> ViewShape | Issue:
     batch = task.flow.batch
     if versions.state.always:
         found = batch.shape if isinstance(batch.shape, Issue) else None
-        return found or Issue("PLAN_NOT_DETERMINISTIC", versions.state.always)
-    return batch.shape or Issue("PLAN_NOT_INCREMENTALIZABLE", "its query was not analysed for that", "OPERATOR_NOT_SUPPORTED")
+        return found or Issue(IssueType.NOT_DETERMINISTIC, versions.state.always)
+    return batch.shape or Issue(IssueType.PLAN, "its query was not analysed for that", OPERATOR)
 
 
 def _last_commit(task: FlowTask, stored: StoredDataset) -> BatchMetrics | None:
@@ -176,19 +174,19 @@ def _changes(
 ) -> tuple[ChangedFiles, ...] | Issue:
     """What the inputs got and lost since the view was computed, or why that does not say what the view gets and loses."""
     if not exists or stored.fingerprint is None:
-        return Issue(FIRST_COMPUTATION, "it has not been computed yet")
+        return Issue(IssueType.FIRST_COMPUTATION, "it has not been computed yet")
     if versions.state.always:
-        return Issue("PLAN_NOT_DETERMINISTIC", versions.state.always)
+        return Issue(IssueType.NOT_DETERMINISTIC, versions.state.always)
     if behind:
-        return Issue("EXPECTATIONS_NOT_SUPPORTED", "its quarantine does not have the rows that it left out")
+        return Issue(IssueType.EXPECTATIONS, "its quarantine does not have the rows that it left out")
     if stored.fingerprint != versions.state.fingerprint:
-        return Issue(_CHANGED_QUERY, "its query, rules, settings or the engine changed")
+        return Issue(IssueType.OTHER_QUERY, "its query, rules, settings or the engine changed")
     if last is None:
-        return Issue(OTHER_TABLE, "its table was changed by something else, or its log was cleaned up")
+        return Issue(IssueType.OTHER_DATA, "its table was changed by something else, or its log was cleaned up")
     outside = [name for name in versions.state.inputs if name not in versions.names.values()]
     changed = [name for name in outside if stored.input_versions.get(name) != versions.state.inputs[name]]
     if changed:
-        return Issue("INPUT_NOT_IN_DELTA", f"{changed[0]} changed, which has no log")
+        return Issue(IssueType.NOT_IN_DELTA, f"{changed[0]} changed, which has no log")
     return versions.changes(task, stored.input_versions)
 
 

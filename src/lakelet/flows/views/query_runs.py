@@ -20,10 +20,8 @@ from lakelet.flows.views.deciding import RefreshPlan
 from lakelet.flows.views.leaf_rows import Bound, LeafRows, Read
 from lakelet.jvm.frames import without_rows
 from lakelet.jvm.key_plans import CHANGED, INEXACT, aliases_in
-from lakelet.plan.refreshes import Issue
+from lakelet.plan.refreshes import OPERATOR, Issue, IssueType
 from lakelet.storage.delta.changed_rows import ChangedRows
-
-PLAN, OPERATOR = "PLAN_NOT_INCREMENTALIZABLE", "OPERATOR_NOT_SUPPORTED"
 
 
 class WholeRefresh(Exception):
@@ -36,7 +34,7 @@ class WholeRefresh(Exception):
     @classmethod
     def because(cls, reason: str) -> WholeRefresh:
         """For a reason that lies in the query."""
-        return cls(Issue(PLAN, reason, OPERATOR))
+        return cls(Issue(IssueType.PLAN, reason, OPERATOR))
 
 
 Change = Callable[[DataFrame], DataFrame]
@@ -72,7 +70,7 @@ class QueryRuns:
                 raise WholeRefresh.because("its function reads its inputs in another way each time")
             if reader.watches and not judges:
                 reason = f"{reader.watches[0].dataset} has rules, which count all of its rows"
-                raise WholeRefresh(Issue("EXPECTATIONS_NOT_SUPPORTED", reason, remedy="Put the rules on a table instead of a view."))
+                raise WholeRefresh(Issue(IssueType.EXPECTATIONS, reason, remedy="Put the rules on a table instead of a view."))
             yield reader, frame
 
     def of_rows(self, rows: Bound, *, finds_keys: bool) -> Bindings:

@@ -25,7 +25,7 @@ from lakelet.flows.views.query_runs import QueryRuns, WholeRefresh, all_present,
 from lakelet.flows.views.touched_keys import TouchedKeys, touched_keys
 from lakelet.language.model import Expectation
 from lakelet.plan.refresh_choice import reconsidered
-from lakelet.plan.refreshes import Issue, Merge, Refresh, Technique
+from lakelet.plan.refreshes import Issue, IssueType, Merge, Refresh, Technique
 from lakelet.spark.expectations.measure import judged
 from lakelet.storage.delta import schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics, size_of
@@ -37,7 +37,7 @@ from lakelet.storage.delta.transaction import Transaction
 _LARGE = 64 << 20
 """Of an input of so many bytes the files that a refresh reads are looked up before it is chosen."""
 
-CHANGED = Issue("DATA_HAS_CHANGED", "its table was changed by something else, or is described in another way")
+CHANGED = Issue(IssueType.OTHER_DATA, "its table was changed by something else, or is described in another way")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class InPart:
         runs = self.runs
         with runs.on(self._new_rows(), judges=len(runs.plan.shape.leaves) == 1) as (reader, frame):
             if reader.watches:
-                raise WholeRefresh(Issue("EXPECTATIONS_NOT_SUPPORTED", "rules of a view that it reads count all of its rows"))
+                raise WholeRefresh(Issue(IssueType.EXPECTATIONS, "rules of a view that it reads count all of its rows"))
             check_places(frame)
             self._check_overflow(frame)
             names = frame.columns
@@ -259,7 +259,7 @@ def _judged(rows: DataFrame, rules: Sequence[Expectation], observation: Observat
         return judged(rows, rules, observation)
     except AnalysisException:
         raise WholeRefresh(
-            Issue("EXPECTATIONS_NOT_SUPPORTED", "a rule needs more than the columns of the result", remedy="Let the rule name these alone.")
+            Issue(IssueType.EXPECTATIONS, "a rule needs more than the columns of the result", remedy="Let the rule name these alone.")
         ) from None
 
 

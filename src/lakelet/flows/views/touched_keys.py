@@ -92,7 +92,7 @@ class TouchedKeys:
         pairs = [F.col(quoted(column)).eqNullSafe(F.col(self.name(at))) for at, column in enumerate(self.columns)]
         return reduce(lambda a, b: a & b, pairs)
 
-    def pruning(self, shape: ViewShape) -> dict[Read, Pruning]:
+    def pruning(self, shape: ViewShape) -> dict[Read, ReadFilter]:
         """The reads that need not give all their rows, each with what leaves out rows that can contribute to none of the keys."""
         numbers = {shape.keys.index(position): at for at, position in enumerate(self.positions)}
         found = {}
@@ -100,12 +100,12 @@ class TouchedKeys:
             columns = {name: numbers[key] for name, key in within.items()}
             spans = tuple((name, one, known) for name, one in ranges.items() if (known := self.found.ranges[numbers[one.key]]) is not None)
             if columns or spans:
-                found[read] = Pruning(self, columns, spans)
+                found[read] = ReadFilter(self, columns, spans)
         return found
 
 
 @dataclass(frozen=True)
-class Pruning:
+class ReadFilter:
     """What one read leaves out. `columns`: those that equal a key, by its number; `spans`: those that a key is a function of."""
 
     keys: TouchedKeys
@@ -193,4 +193,4 @@ def _failures_of_keys() -> Iterator[None]:
         raise WholeRefresh.because(f"its keys could not be found: {name or type(problem).__name__}") from problem
 
 
-__all__ = ["Pruning", "TouchedKeys", "touched_keys"]
+__all__ = ["ReadFilter", "TouchedKeys", "touched_keys"]

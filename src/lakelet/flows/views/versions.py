@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from lakelet.config.named_tables import files_fingerprint
 from lakelet.flows.context import FlowTask
 from lakelet.plan.decisions import ViewState
-from lakelet.plan.refreshes import Issue
+from lakelet.plan.refreshes import Issue, IssueType
 from lakelet.spark.names.outside import outside_tables
-from lakelet.storage.delta.changed_rows import OTHER_TABLE, ChangedFiles, changed_files
+from lakelet.storage.delta.changed_rows import ChangedFiles, changed_files
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class InputVersions:
         found = []
         for key, name in self.names.items():
             if name not in known:
-                return Issue(OTHER_TABLE, f"{key} is another table than before")
+                return Issue(IssueType.OTHER_DATA, f"{key} is another table than before")
             log = task.environment.memory.log(task.environment.storage.table_path(task.environment.catalog.datasets[key].name))
             files = changed_files(log, key, known[name], self.read[key])
             if isinstance(files, Issue):

@@ -23,16 +23,12 @@ from lakelet.base.text import counted
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.jvm import delta
-from lakelet.plan.refreshes import Issue, TableChange
+from lakelet.plan.refreshes import Issue, IssueType, TableChange
 from lakelet.storage.delta import schemas
 from lakelet.storage.delta.row_difference import balance, plain, signed
 
 MOST_FILES = 20_000
 """With more files that came or left, reading them one by one takes longer than reading the table."""
-
-GONE, OTHER_TABLE, FILE_GONE, OTHER_PARTITIONS, TOO_MANY = (
-    *("PRIOR_TIMESTAMP_MISSING", "DATA_HAS_CHANGED", "DATA_FILE_MISSING", "PARTITION_SCHEMA_CHANGED", "TOO_MANY_FILE_ACTIONS"),
-)
 
 
 class _File(NamedTuple):
@@ -64,27 +60,29 @@ def changed_files(log: TableLog, key: str, before: int, after: int) -> ChangedFi
     Files that came and left within the commits cancel. `before`, `after`: versions of the table, which is not older than that.
     """
     if before > after:
-        return Issue(OTHER_TABLE, f"{key} is older than the version that was read")
+        return Issue(IssueType.OTHER_DATA, f"{key} is older than the version that was read")
     found = _Balance()
     for version in range(before + 1, after + 1):
         try:
             actions = log.actions(version, "add", "remove", "metaData")
         except FileNotFoundError:
-            return Issue(GONE, f"the commits of {key} since version {before} were cleaned up")
+            return Issue(IssueType.COMMITS_GONE, f"the commits of {key} since version {before} were cleaned up")
         for action in actions:
             found.add(action)
         if len(found.actions) > MOST_FILES:
-            return Issue(TOO_MANY, f"more than {MOST_FILES:,} files of {key} changed")
+            return Issue(IssueType.TOO_MANY_FILES, f"more than {MOST_FILES:,} files of {key} changed")
     described = _description_changed(log, key, before, found.descriptions)
     if described is not None:
         return described
     added, removed = found.files(1), found.files(-1)
     unreadable = next((file.path for file, action in removed if not _readable(action)), None)
     if unreadable is not None or any(abs(count) > 1 for count in found.count.values()):
-        return Issue(GONE, f"the log of {key} does not describe every file that came or left")
+        return Issue(IssueType.COMMITS_GONE, f"the log of {key} does not describe every file that came or left")
     missing = _missing(log.path, [*removed, *(one for one in added if one[0] in found.moved)])
     if missing:
-        return Issue(FILE_GONE, f"{counted(missing, 'file')} with earlier rows of {key} {'is' if missing == 1 else 'are'} deleted")
+        return Issue(
+            IssueType.FILE_GONE, f"{counted(missing, 'file')} with earlier rows of {key} {'is' if missing == 1 else 'are'} deleted"
+        )
     change = TableChange(key, before, after, *_sizes(added, removed), _rows(added, removed), log.bytes(after))
     return ChangedFiles(change, after, tuple(map(_add_line, added)), tuple(map(_add_line, removed)))
 
@@ -135,11 +133,11 @@ def _description_changed(log: TableLog, key: str, before: int, found: Sequence[M
         return None
     known = log.description(before)
     if known is None:
-        return Issue(GONE, f"the columns that {key} had in version {before} are not known any more")
+        return Issue(IssueType.COMMITS_GONE, f"the columns that {key} had in version {before} are not known any more")
     if any(one.get("id") != known.get("id") for one in found):
-        return Issue(OTHER_TABLE, f"{key} was created again")
+        return Issue(IssueType.OTHER_DATA, f"{key} was created again")
     if any(one.get("partitionColumns") != known.get("partitionColumns") for one in found):
-        return Issue(OTHER_PARTITIONS, f"{key} has other partition columns")
+        return Issue(IssueType.OTHER_PARTITIONS, f"{key} has other partition columns")
     return None
 
 
