@@ -184,6 +184,8 @@ def _keys(rows: Rows, facts: QueryFacts) -> tuple[int, ...]:
 
 _RENAMING = frozenset(("SubqueryAlias", "View", "Sort", "WithCTE"))
 _TOGETHER = frozenset(("Aggregate", "Window", "Distinct", "Deduplicate"))
+_NUMBERS = ("float", "double")
+"""Of these the least and the greatest value do not depend on how rows are put together, which sums do."""
 _MERGES = {
     **dict.fromkeys(("Count", "CountIf", "Sum"), Merge.SUM),
     "Min": Merge.MIN,
@@ -239,7 +241,7 @@ def _merge(expression: Node, type: object, *, ansi: bool) -> Merge | None:
     name = expression.children[0].kind
     if name == "Sum":  # an overflow is NULL without ANSI, and two sums of which one is NULL are not; floating-point sums drift
         return Merge.SUM if type == "long" or (ansi and str(type).startswith("decimal(")) else None
-    if name in ("Min", "Max") and not (is_key_type(type) and type is not None):
+    if name in ("Min", "Max") and not (type in _NUMBERS or (is_key_type(type) and type is not None)):
         return None
     return _MERGES.get(name)
 

@@ -152,11 +152,9 @@ def _merge_pays(facts: RefreshFacts, tried: Refresh) -> Issue | None:
 
 def _keys_pay(facts: RefreshFacts, tried: Refresh) -> Issue | None:
     """Return why keys are not even looked for. The estimate is one for keys that lie together: more is known once they are counted."""
-    share, full = facts.changed_share, tried.estimate.full
+    share = facts.changed_share
     if share is not None and share > _LARGEST_CHANGE:
         return Issue(IssueType.COST, "more than a quarter of what it reads changed", "CHANGESET_SIZE_THRESHOLD_EXCEEDED")
-    if full is not None and full < 2 * facts.learned.fixed_part():
-        return Issue(IssueType.COST, "computing all is cheaper")
     return _too_slow(tried.estimate)
 
 
@@ -196,12 +194,12 @@ def _partial_seconds(facts: RefreshFacts, technique: Technique) -> float | None:
 
 
 def _by_key_seconds(facts: RefreshFacts, technique: Technique, read: float | None, keys: float | None) -> float | None:
-    """Return the seconds of a refresh by keys: `read` is the share of the inputs that must be read, `keys` that of the touched keys."""
+    """Return the seconds of a refresh by keys: to find them, to read a share of the inputs, and to compute a share of the keys."""
     full = full_seconds(facts)
     if full is None or read is None or keys is None:
         return None
-    scanned = _SCANNED[technique]
-    return facts.learned.fixed_part() + full * (scanned * read + (1 - scanned) * keys) + _rewriting(facts, max(read, keys))
+    scanned, finding = _SCANNED[technique], facts.searched_share or 0.0
+    return facts.learned.fixed_part() + full * (scanned * (finding + read) + (1 - scanned) * keys) + _rewriting(facts, max(read, keys))
 
 
 def _rewriting(facts: RefreshFacts, share: float) -> float:

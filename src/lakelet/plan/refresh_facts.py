@@ -122,6 +122,12 @@ class RefreshFacts:
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     @property
+    def searched_share(self) -> float | None:
+        """The bytes of the files in which the changed rows are in those of all inputs; more than 1 where files changed that are large."""
+        found = sum(change.added + change.removed if change.searched is None else change.searched for change in self.changed)
+        return found / self.input_bytes if self.input_bytes else None
+
+    @property
     def changed_share(self) -> float | None:
         """The changed bytes in those of all inputs."""
         return share_of(sum(change.added + change.removed for change in self.changed), self.input_bytes)

@@ -166,6 +166,8 @@ class TableChange:
         added, removed: bytes of the files that brought rows and of those that took rows away.
         rows: rows of both; None where a file has no statistics.
         size: bytes of all files of version `after`; None where not known.
+        searched: bytes of the files in which the changed rows are; of a file that got marks for deleted rows all of it, before and after.
+            None where they are those of `added` and `removed`.
     """
 
     key: str
@@ -175,6 +177,7 @@ class TableChange:
     removed: int = 0
     rows: int | None = None
     size: int | None = None
+    searched: int | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -67,6 +67,9 @@ SELECT day, count(*) AS n, sum(id) AS s, sum(amount) AS a, min(kind) AS k, max(a
 orders GROUP BY day
 --> groups, by day, merging n=SUM s=SUM a=SUM k=MIN m=MAX e=EVERY o=SOME | orders day
 
+SELECT kind, max(CAST(amount AS DOUBLE)) AS most, min(CAST(amount AS FLOAT)) AS least FROM orders GROUP BY kind
+--> groups, by kind, merging most=MAX least=MIN | orders kind
+
 SELECT kind, count(id) FILTER (WHERE ok) AS n, count_if(ok) AS c FROM orders GROUP BY kind ORDER BY n DESC
 --> groups, by kind, merging n=SUM c=SUM | orders kind
 

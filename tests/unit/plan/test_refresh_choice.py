@@ -26,8 +26,10 @@ CHANGED_QUERY = Issue("QUERY_FINGERPRINT_CHANGED", "its query, rules, settings o
 CLOCK = Issue("PLAN_NOT_DETERMINISTIC", "current_date() in the query", "TIME_FUNCTION", "Pass the date as a parameter.")
 
 
-def change(key: str = "events", added: int = 10 * MB, removed: int = 0, size: int | None = 1000 * MB) -> TableChange:
-    return TableChange(key, 3, 4, added, removed, size=size)
+def change(
+    key: str = "events", added: int = 10 * MB, removed: int = 0, size: int | None = 1000 * MB, searched: int | None = None
+) -> TableChange:
+    return TableChange(key, 3, 4, added, removed, size=size, searched=searched)
 
 
 def facts(
@@ -244,11 +246,11 @@ def test_what_is_chosen_takes_at_most_fifteen_percent_longer_than_the_better_way
 @pytest.mark.parametrize(("view", "full"), [("hourly", 2.9), ("latest", 4.5)])
 def test_updates_spread_over_all_files_of_a_small_table_are_computed_as_a_whole(view: str, full: float, removed: int) -> None:
     known = Learned(full_seconds=full, full_bytes=456 * MB, least_seconds=full)
-    found = choose(facts(SHAPES[view], change(removed=removed, size=456 * MB), learned=known))
+    found = choose(facts(SHAPES[view], change(added=0, removed=removed, size=456 * MB, searched=2 * 456 * MB), learned=known))
     assert found.technique is Technique.FULL
 
 
-def test_a_short_full_refresh_is_not_compared_with_looking_for_keys() -> None:
+def test_a_short_full_refresh_is_cheaper_than_looking_for_keys() -> None:
     found = choose(facts(ROLLUP, change(added=10_000, size=MB), learned=SMALL))
     assert (found.technique, found.issues[0].reason) == (Technique.FULL, "computing all is cheaper")
     assert found.issues[0].type == "INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL"
@@ -267,7 +269,7 @@ def test_keys_all_over_the_table_turn_the_choice_to_full_with_both_estimates() -
     found = reconsidered(choose(given), given, keys=90_000, groups=100_000, pruned_bytes=1000 * MB)
     assert (found.technique, found.issues[0].reason) == (Technique.FULL, "computing all is cheaper")
     assert found.estimate.full == pytest.approx(60.0)
-    assert found.estimate.partial == pytest.approx(2.5 + 60 * (0.5 + 0.5 * 0.9))
+    assert found.estimate.partial == pytest.approx(2.5 + 60 * (0.5 * (0.01 + 1) + 0.5 * 0.9))
 
 
 def test_what_is_not_chosen_by_keys_is_not_reconsidered() -> None:

@@ -54,7 +54,7 @@ def lines(text: str) -> dict[str, str]:
 
 def test_the_plan_has_one_line_per_view_with_change_estimates_reason_and_remedy() -> None:
     found = lines(plan_text(PLAN))
-    assert found["gold.hourly"] == "groups silver.events appended 1.0 %; est. 1.6 s, full 12.0 s"
+    assert found["gold.hourly"] == "groups silver.events appended 1.0 %; est. 1.7 s, full 12.0 s"
     assert found["gold.facts"] == "append silver.events appended 1.0 %; est. 1.2 s, full 12.1 s"
     assert found["gold.tiny"] == "full silver.events appended 1.0 %; computing all is cheaper; est. full 1.9 s, in part 2.5 s"
     assert found["gold.segments"] == (

@@ -79,7 +79,7 @@ def test_files_that_came_and_files_that_left_are_the_change(table: Table) -> Non
     changes = table.changes(0)
     assert found(changes) == (["c", "d"], ["a"])
     assert isinstance(changes, ChangedFiles)
-    assert changes.change == TableChange("t", 0, 2, added=100, removed=40, rows=14, size=None)
+    assert changes.change == TableChange("t", 0, 2, added=100, removed=40, rows=14, size=None, searched=140)
     assert found(table.changes(1)) == (["d"], ["a"])
     assert found(table.changes(0, 1)) == (["c"], [])
     (table.folder / "_delta_log" / f"{2:020d}.crc").write_text('{"tableSizeBytes":140}')

@@ -125,7 +125,7 @@ def test_a_technique_that_costs_more_is_applicable_and_has_the_cost_model_as_its
     assert issue["cost_model_rejection_subtype"] == "CHANGESET_SIZE_THRESHOLD_EXCEEDED"
     assert body["reason"] == (
         "main.shop.Orders changed 30.0 %; more than a quarter of what it reads changed (CHANGESET_SIZE_THRESHOLD_EXCEEDED); "
-        "est. full 1 min 00 s, in part 20.5 s"
+        "est. full 1 min 00 s, in part 29.5 s"
     )
 
 

@@ -83,7 +83,8 @@ def changed_files(log: TableLog, key: str, before: int, after: int) -> ChangedFi
         return Issue(
             IssueType.FILE_GONE, f"{counted(missing, 'file')} with earlier rows of {key} {'is' if missing == 1 else 'are'} deleted"
         )
-    change = TableChange(key, before, after, *_sizes(added, removed), _rows(added, removed), log.bytes(after))
+    searched = sum(int(action["size"]) for _, action in (*added, *removed))
+    change = TableChange(key, before, after, *_sizes(added, removed), _rows(added, removed), log.bytes(after), searched)
     return ChangedFiles(change, after, tuple(map(_add_line, added)), tuple(map(_add_line, removed)))
 
 
