@@ -19,6 +19,7 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import named_tables
 from lakelet.config.path_map import PathMap
 from lakelet.config.update_config import PipelineConfig
+from lakelet.jvm.sessions import view_names
 from lakelet.pipeline import Pipeline
 from lakelet.plan.selection import Request
 from lakelet.storage.eventlog.events import Event
@@ -192,14 +193,25 @@ def adaptive(request: pytest.FixtureRequest, spark: Any) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _tables_are_forgotten() -> Iterator[None]:
-    """Drop Delta's cache of tables after each file: their folders are gone, and each entry keeps a session alive."""
+def _nothing_is_left() -> Iterator[None]:
+    """After each file: drop Delta's cache of tables, refuse views that are left.
+
+    The folders of the tables are gone, and each entry keeps a session alive. A view is a table that the next file's pipelines see, unless
+    it has a name that Lakelet gives.
+    """
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     yield
     context: Any = SparkContext._active_spark_context
-    if context is not None:
-        context._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    if context is None:
+        return
+    context._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    shared: Any = SparkSession._instantiatedSession
+    left = [name for name in view_names(shared) if not name.startswith("lakelet_")] if shared is not None else []
+    for name in left:
+        shared.catalog.dropTempView(name)
+    assert not left, f"the tests of this file left views in the shared session: {left}"
 
 
 @pytest.fixture

@@ -196,6 +196,7 @@ def merge(i: Input) -> str:
         f"MERGE INTO {{t}} t USING merge_source s ON t.{by} <=> s.{by} {deletes} WHEN MATCHED THEN UPDATE SET {sets} "
         f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join(f's.{name}' for name in columns)}) {orphans}"
     )
+    i.spark.catalog.dropTempView("merge_source")
     return f"merge {len(kept)} rows by {by} {deletes} {orphans}".strip()
 
 

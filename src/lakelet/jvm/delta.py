@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base.names import quoted
 from lakelet.jvm.errors import MISSING
 from lakelet.jvm.expressions import column
 from lakelet.jvm.frames import of_java
@@ -143,6 +144,21 @@ def rows_at(spark: SparkSession, path: str, version: int, files: Sequence[str]) 
     jvm, log, none = spark._jvm, log_of(spark, path), option(spark._jvm)
     actions = [action_of(spark, line) for line in files]
     return of_java(spark, log.createDataFrame(log.getSnapshotAt(version, none, none, False), seq(jvm, actions), False, none))
+
+
+def changed_rows(spark: SparkSession, path: str, before: int, after: int) -> tuple[DataFrame, DataFrame]:
+    """The rows that came, and those that left, in the commits of (before, after], with the columns that the table has in the last one.
+
+    Of a file with new marks for deleted rows these rows alone. A row that came in one commit and left in another one is in both.
+    """
+    log, none = log_of(spark, path), option(spark._jvm)
+    snapshot = log.getSnapshotAt(after, none, none, False)
+    reader = singleton(spark._jvm, f"{_DELTA}.commands.cdc.CDCReader")
+    at_end = option(spark._jvm, snapshot)
+    found = of_java(spark, reader.changesToBatchDF(log, before + 1, after, spark._jsparkSession, none, at_end, True, none))
+    columns = [quoted(str(name)) for name in snapshot.schema().fieldNames()]
+    came, left = (found.where(f"_change_type = '{kind}'").select(*columns) for kind in ("insert", "delete"))
+    return came, left
 
 
 def files_at(spark: SparkSession, transaction: JavaTransaction, version: int) -> list[Action]:

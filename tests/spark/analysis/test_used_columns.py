@@ -40,8 +40,9 @@ WHOLE = [
 """Queries whose result changes with each column of the input."""
 
 
-def described(spark: SparkSession, columns: str, query: str) -> tuple[str, list[object]]:
+def described(shared: SparkSession, columns: str, query: str) -> tuple[str, list[object]]:
     """What the fingerprint has of a query's plan: its text, and the types of the columns that it uses."""
+    spark = shared.newSession()
     Placeholders(spark).frame("bronze", StructType.fromDDL(columns), streaming=False).alias("bronze").createOrReplaceTempView("bronze")
     frame: DataFrame = spark.sql(query)
     used = used_columns(plan_tree(plan_json(frame)))

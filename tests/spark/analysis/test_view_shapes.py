@@ -75,7 +75,7 @@ def leaf_text(leaf: Leaf, keys: list[str]) -> str:
 
 @pytest.fixture(scope="module")
 def queries(spark: SparkSession) -> Queries:
-    return Queries(spark)
+    return Queries(spark.newSession())
 
 
 def examples() -> dict[str, dict[str, str]]:

@@ -71,6 +71,7 @@ def _count_twice(life: Life) -> Any:
     life.refresh(None)
 
 
+@pytest.mark.long
 def test_an_operation_is_told_in_words_that_are_the_same_for_the_same_seed(tmp_path: Path, spark: Any) -> None:
     histories = []
     for name in ("one", "other"):

@@ -15,14 +15,20 @@ Query = Callable[..., DataFrame]
 
 
 @pytest.fixture
-def sales(spark: Any) -> DataFrame:
-    rows = [(1, "x", "2026-01-01 10:00:00", 5.0), (2, "y", "2026-01-02 11:00:00", 6.0), (None, "x", None, 1.0)]
-    return spark.createDataFrame(rows, "shop INT, kind STRING, at STRING, price DOUBLE").withColumn("at", F.col("at").cast("timestamp"))
+def session(spark: Any) -> Any:
+    """A session of its own, for its views."""
+    return spark.newSession()
 
 
 @pytest.fixture
-def shops(spark: Any) -> DataFrame:
-    return spark.createDataFrame([(1, "north"), (2, "south"), (3, "south")], "shop INT, region STRING")
+def sales(session: Any) -> DataFrame:
+    rows = [(1, "x", "2026-01-01 10:00:00", 5.0), (2, "y", "2026-01-02 11:00:00", 6.0), (None, "x", None, 1.0)]
+    return session.createDataFrame(rows, "shop INT, kind STRING, at STRING, price DOUBLE").withColumn("at", F.col("at").cast("timestamp"))
+
+
+@pytest.fixture
+def shops(session: Any) -> DataFrame:
+    return session.createDataFrame([(1, "north"), (2, "south"), (3, "south")], "shop INT, region STRING")
 
 
 def keys(frame: DataFrame, *positions: int) -> set[Any]:
@@ -113,15 +119,15 @@ def test_semi_and_anti_joins(sales: DataFrame, shops: DataFrame) -> None:
     assert keys(changed(sales).where("shop = 1").join(ever, "shop", "left_anti").groupBy("kind").count(), 0) == {("x",)}
 
 
-def test_explode_and_common_table_expressions(spark: Any, sales: DataFrame, shops: DataFrame) -> None:
+def test_explode_and_common_table_expressions(session: Any, sales: DataFrame, shops: DataFrame) -> None:
     exploded = changed(sales).withColumn("w", F.explode(F.split("kind", ""))).groupBy("w").count()
     assert ("x",) in keys(exploded, 0)
-    changed(sales).createOrReplaceTempView("key_plan_sales")
-    shops.createOrReplaceTempView("key_plan_shops")
-    found = spark.sql(
-        """WITH totals AS (SELECT shop, kind, SUM(price) AS total FROM key_plan_sales GROUP BY shop, kind),
+    changed(sales).createOrReplaceTempView("sales")
+    shops.createOrReplaceTempView("shops")
+    found = session.sql(
+        """WITH totals AS (SELECT shop, kind, SUM(price) AS total FROM sales GROUP BY shop, kind),
                 big AS (SELECT shop, total FROM totals WHERE total > 100)
-           SELECT region, MAX(totals.total) FROM totals JOIN big USING (shop) JOIN key_plan_shops USING (shop) GROUP BY region"""
+           SELECT region, MAX(totals.total) FROM totals JOIN big USING (shop) JOIN shops USING (shop) GROUP BY region"""
     )
     assert keys(found, 0) == {("north",), ("south",)}
     assert aliases_in(found)[CHANGED] == 2
