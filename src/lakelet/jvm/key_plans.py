@@ -176,6 +176,13 @@ class _Reduction:
             raise NoKeyPlan("an explode that hides columns")
         return replace(below, plan=with_children(self.spark, node, [below.plan]))
 
+    def expand(self, node: Plan) -> _Part:
+        """Several rows from each: a row of ROLLUP and CUBE for each set of groups, of UNPIVOT for each column."""
+        below = self.of(node.child())
+        if below.missing:
+            raise NoKeyPlan("a ROLLUP or UNPIVOT of rows that are put together")
+        return replace(below, plan=with_children(self.spark, node, [below.plan]))
+
     def union(self, node: Plan) -> _Part:
         """The positions that every branch has left."""
         branches = items(node.children())
@@ -275,6 +282,7 @@ _STEPS: Mapping[str, Callable[[_Reduction, Plan], _Part]] = {
     "Deduplicate": _Reduction.deduplicate,
     "Filter": _Reduction.filter,
     "Generate": _Reduction.generate,
+    "Expand": _Reduction.expand,
     "Union": _Reduction.union,
     "Join": _Reduction.join,
     "WithCTE": _Reduction.with_shared,

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.user_code import is_library
 from lakelet.config.path_map import by_tail, in_workspace, is_of_workspace
 from lakelet.config.source_files import MOST_FILES, FolderWalk
 from lakelet.files.reads import note_path
@@ -33,6 +34,7 @@ class ImportPath:
         self._roots = [*roots]
         self._folders = list(dict.fromkeys(file.parent for file in files))
         self._ours: frozenset[str] = frozenset()
+        self._before: frozenset[str] = frozenset()
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The interface of `sys.meta_path`; only top-level modules are searched; Python finds their submodules."""
@@ -73,13 +75,50 @@ class ImportPath:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """The import roots are on `sys.path` inside the block; afterwards it is what it was."""
-        saved = list(sys.path)
+        """The import roots are on `sys.path` inside the block, and modules of other projects that have a name of theirs are not loaded.
+
+        Afterwards `sys.path` is what it was, these modules are back, and those of the block are forgotten.
+        """
+        saved, hidden = list(sys.path), self._of_other_projects()
+        for name in hidden:
+            del sys.modules[name]
+        self._before = frozenset(sys.modules)
         sys.path[:0] = [str(root) for root in self._roots]
         self._ours = frozenset(sys.path)
         sys.meta_path.append(self)
         try:
             yield
         finally:
+            for module in self.imported():
+                sys.modules.pop(module.__name__, None)
+            sys.modules.update(hidden)
             sys.meta_path.remove(self)
             sys.path[:] = saved
+
+    def imported(self) -> tuple[ModuleType, ...]:
+        """The modules that were imported in the block of `installed` and lie in `folders`: the user's own, not installed packages."""
+        below = [str(folder.resolve()) + os.sep for folder in self.folders()]
+        new = [module for name, module in list(sys.modules.items()) if name not in self._before]
+        return tuple(module for module in new if _own_file(module).startswith(tuple(below)))
+
+    def _of_other_projects(self) -> dict[str, ModuleType]:
+        below = tuple(str(root.resolve()) + os.sep for root in self._roots)
+        found = {}
+        for name, module in list(sys.modules.items()):
+            file, top = _own_file(module), name.partition(".")[0]
+            if file and not file.startswith(below) and top != "__main__" and any(_has_module(root, top) for root in self._roots):
+                found[name] = module
+        return found
+
+
+def _own_file(module: ModuleType) -> str:
+    """The file of a module, or the folder of a package without `__init__.py`; empty for a library's."""
+    origin = getattr(module, "__file__", None)
+    if origin is None:
+        with suppress(KeyError):  # its parent package is no longer loaded
+            origin = next(iter(getattr(module, "__path__", ())), None)
+    return str(Path(origin).resolve()) if origin and not is_library(origin) else ""
+
+
+def _has_module(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.py").is_file() or (folder / name).is_dir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from lakelet.base.names import Namespace
 from lakelet.base.phases import report
 from lakelet.base.raised import import_remedy, innermost_location, name_remedy, near_names
 from lakelet.base.redaction import redacted
-from lakelet.base.user_code import class_and_text, code_location, display_path, is_library, original_error, user_code_block
+from lakelet.base.user_code import class_and_text, code_location, display_path, original_error, user_code_block
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
 from lakelet.config.rule_files import read_rule_file, rule_files
@@ -92,34 +91,29 @@ def loaded(
         raise LakeletError("NO_SOURCES", "no pipeline source file was found", todo="Name a file or folder: lakelet run pipelines/")
     registry = Registry(namespace)
     registry.notices += remarks
-    before = set(sys.modules)
     tools = InjectedNames(injected, note=_notice_recorder(registry), parameters=parameters or {}, locate=locate)
     imports = ImportPath(import_roots, files)
     with dlt_modules(), tools.importable(), imports.installed():
-        try:
-            found = SourceRunner(tools.frame, sql_into(injected.get("spark"), parameters or {}), files, _leaving_out(registry, imports))
-            with recording(registry), tools.while_loading(), closing(found) as sources:
-                for number, file in enumerate(files):
-                    report("Loading files", number, len(files))
-                    _run_source_file(file, sources, registry, imports)
-            definitions, others = with_computed(registry.definitions()), tuple(map(with_computed, registry.others()))
-            registry.errors += [*computed_problems(definitions), *replacing_problems(definitions)]
-            registry.notices += [*replacing_notices(definitions), *undeclared(files)]
-            check_properties(definitions, registry, parameters)
-            if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
-                registry.errors.append(_no_datasets(files, registry.notices))
-            yield LoadedSources(
-                definitions,
-                tuple(registry.notices),
-                _imported_helpers(before, imports.folders()),
-                distinct(registry.errors),
-                registry.failed_parts,
-                others,
-                registry.duplicates(),
-            )
-        finally:
-            for module in _imported_helpers(before, imports.folders()):
-                sys.modules.pop(module.__name__, None)
+        found = SourceRunner(tools.frame, sql_into(injected.get("spark"), parameters or {}), files, _leaving_out(registry, imports))
+        with recording(registry), tools.while_loading(), closing(found) as sources:
+            for number, file in enumerate(files):
+                report("Loading files", number, len(files))
+                _run_source_file(file, sources, registry, imports)
+        definitions, others = with_computed(registry.definitions()), tuple(map(with_computed, registry.others()))
+        registry.errors += [*computed_problems(definitions), *replacing_problems(definitions)]
+        registry.notices += [*replacing_notices(definitions), *undeclared(files)]
+        check_properties(definitions, registry, parameters)
+        if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
+            registry.errors.append(_no_datasets(files, registry.notices))
+        yield LoadedSources(
+            definitions,
+            tuple(registry.notices),
+            imports.imported(),
+            distinct(registry.errors),
+            registry.failed_parts,
+            others,
+            registry.duplicates(),
+        )
 
 
 def _notice_recorder(registry: Registry) -> Callable[[Notice], None]:
@@ -314,15 +308,3 @@ def _nearest_modules(error: BaseException) -> tuple[str, ...]:
         arguments = [name for f in api.DLT.values() if f.__name__ == match["function"] for name in inspect.signature(f).parameters]
         return nearest_names(match["name"], arguments)
     return near_names(error)
-
-
-def _imported_helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
-    """Modules imported since `before` that lie below `roots`: the user's own, not installed packages."""
-    below = tuple(str(root.resolve()) + os.sep for root in roots)
-    found = []
-    for name, module in list(sys.modules.items()):
-        folders = list(getattr(module, "__path__", ()))  # a package without __init__.py has no file
-        origin = getattr(module, "__file__", None) or next(iter(folders), None)
-        if name not in before and origin and not is_library(origin) and str(Path(origin).resolve()).startswith(below):
-            found.append(module)
-    return tuple(found)

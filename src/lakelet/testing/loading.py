@@ -7,9 +7,8 @@ loads and while one of its functions runs.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +21,7 @@ from lakelet.base.user_code import caller_location
 from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import InjectedNames
 from lakelet.language.declaration_checks import with_computed
+from lakelet.language.import_paths import ImportPath
 from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import SourceRunner
@@ -87,7 +87,7 @@ def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], a
     def pipeline() -> Iterator[None]:
         with ExitStack() as stack:
             for part in (
-                importable(project_root(file)),
+                ImportPath([project_root(file)], [file]).installed(),
                 dlt_modules(),
                 tools.importable(),
                 recording(registry),
@@ -196,43 +196,6 @@ def answering(inputs: InputFrames, conf: Mapping[str, str]) -> Iterator[None]:
 
     with only_pipeline(nested=True), patched_with(GIVEN_INPUTS, InputsOfTest(inputs, conf)):
         yield
-
-
-@contextmanager
-def importable(root: Path) -> Iterator[None]:
-    """Modules below `root` can be imported, freshly; afterwards the import system is as it was."""
-    own = _modules_in(root)
-    loaded = [(name, module) for name, module in list(sys.modules.items()) if name.partition(".")[0] in own]
-    # of another project, such as its `expectations`
-    hidden = {name: module for name, module in loaded if not _lies_below(module, root)}
-    for name in hidden:
-        del sys.modules[name]
-    before, path = set(sys.modules), list(sys.path)
-    sys.path.insert(0, str(root))
-    try:
-        yield
-    finally:
-        sys.path[:] = path
-        for name in [name for name, module in list(sys.modules.items()) if name not in before and _lies_below(module, root)]:
-            del sys.modules[name]
-        sys.modules.update(hidden)
-
-
-def _modules_in(folder: Path) -> set[str]:
-    """Names of the modules and packages that lie in the folder."""
-    with suppress(OSError):
-        return {entry.stem for entry in folder.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file()}
-    return set()
-
-
-def _lies_below(module: ModuleType, root: Path) -> bool:
-    origin = getattr(module, "__file__", None)
-    if origin is None:
-        try:
-            origin = next(iter(getattr(module, "__path__", ())), None)  # a folder without __init__.py
-        except KeyError:  # its parent package is no longer loaded
-            return False
-    return bool(origin) and "site-packages" not in Path(str(origin)).parts and Path(str(origin)).resolve().is_relative_to(root)
 
 
 def _inside(pipeline: Callable[[], Any], query: Callable[..., Any]) -> Callable[..., Any]:

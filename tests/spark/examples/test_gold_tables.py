@@ -63,8 +63,6 @@ def copied(system: str, folder: Path) -> Path:
 def test_every_gold_table_of_a_system_can_be_brought_up_to_date_in_part(
     system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
-    for module in [name for name in sys.modules if name.partition(".")[0] == "expectations"]:
-        monkeypatch.delitem(sys.modules, module)  # that of another project in this process
     folder = copied(system, tmp_path / "project")
     monkeypatch.chdir(folder)
     found = {}

@@ -133,6 +133,17 @@ def test_explode_and_common_table_expressions(session: Any, sales: DataFrame, sh
     assert aliases_in(found)[CHANGED] == 2
 
 
+def test_each_level_of_a_rollup_that_a_row_is_counted_in_is_touched(sales: DataFrame, shops: DataFrame) -> None:
+    found = changed(sales).where("kind = 'y'").rollup("shop", "kind").agg(F.sum("price"))
+    assert keys(found, 0, 1) == {(2, "y"), (2, None), (None, None)}
+    by_column = changed(sales).where("shop = 1").selectExpr("shop", "CAST(price AS STRING) AS price", "kind")
+    long = by_column.unpivot(["shop"], ["price", "kind"], "name", "value").groupBy("name").count()
+    assert keys(long, 0) == {("price",), ("kind",)}
+    totals = changed(sales).groupBy("shop").agg(F.sum("price").alias("total")).rollup("total").count()
+    with pytest.raises(NoKeyPlan, match="put together"):
+        KeyPlan.of(totals)
+
+
 def test_changed_rows_are_those_of_their_frame_whatever_that_computes(sales: DataFrame) -> None:
     twice = sales.union(sales.where("kind = 'x'")).groupBy("shop", "kind").count().where("count > 1").drop("count")
     assert keys(changed(twice).groupBy("kind").count(), 0) == {("x",)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -79,3 +80,40 @@ def test_the_folder_of_the_file_that_runs_comes_first(load: Load, tmp_path: Path
 def test_a_module_that_is_nowhere_is_a_mistake_of_the_file(load: Load) -> None:
     names, (error, *_) = load("import sys\nsys.path.append('../nothing')\nsys.path.append('/Workspace/Shared')\nimport words")
     assert (names, error.code, error.what) == ([], "SOURCE_FAILED", "loading the file failed: ModuleNotFoundError: No module named 'words'")
+
+
+@pytest.mark.parametrize("kind", ["module", "package", "folder"])
+def test_a_module_of_another_project_in_this_process_is_not_taken_for_the_projects_own(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for project in ("first", "second"):
+        folder = tmp_path / project / ("" if kind == "module" else "shared")
+        folder.mkdir(parents=True)
+        if kind == "package":
+            (folder / "__init__.py").write_text("")
+        (folder / "words.py").write_text(f"NAME = '{project}'")
+    name = "words" if kind == "module" else "shared.words"
+    monkeypatch.syspath_prepend(tmp_path / "first")
+    theirs = importlib.import_module(name)
+    file = tmp_path / "second" / "tables.py"
+    file.write_text(f"import {name} as words\n{TABLE}")
+
+    with loaded([file], import_roots=[file.parent], namespace=Namespace(), injected={"spark": None}) as found:
+        assert [d.name.name for d in found.definitions.datasets] == ["second"]
+        assert [module.__name__ for module in found.helpers][-1:] == [name]
+
+    assert sys.modules.pop(name) is theirs
+    sys.modules.pop("shared", None)
+
+
+def test_a_module_of_the_project_that_the_process_has_imported_is_the_one_that_its_files_see(load: Load, tmp_path: Path) -> None:
+    """An exception that a test expects is of the class that the pipeline raises."""
+    (tmp_path / "shop" / "given.py").write_text("NAME = 'given'")
+    sys.path.insert(0, str(tmp_path / "shop"))
+    given = importlib.import_module("given")
+    sys.path.remove(str(tmp_path / "shop"))
+    given.NAME = "changed"
+    try:
+        assert load("import given, words\nwords.NAME = given.NAME", words="NAME = 'text'") == (["changed"], [])
+    finally:
+        assert sys.modules.pop("given") is given
