@@ -106,9 +106,12 @@ class TableLog:
             return self._commits[version]
 
     def table_id(self) -> str | None:
-        """Delta's id of the table, or None where the log does not reach back to its first version."""
+        """Delta's id of the table, from its first commit, or from the newest checksum where that was cleaned up, as after thirty days.
+
+        None where Delta has written no checksum either.
+        """
         first = self.commit(0)
-        return first.table_id if first else None
+        return first.table_id if first else self._checksum(None).get("metadata", {}).get("id")
 
     def commits(self, after: int, upto: int) -> list[Commit] | None:
         """Commits in (after, upto], or None if one of them is gone."""
@@ -117,11 +120,17 @@ class TableLog:
 
     def bytes(self, version: int | None = None) -> int | None:
         """The size of all files of a version, the newest by default, from Delta's checksum beside its commit; None where there is none."""
+        size = self._checksum(version).get("tableSizeBytes")
+        return None if size is None else int(size)
+
+    def _checksum(self, version: int | None) -> Mapping[str, Any]:
+        """What Delta has written beside a commit, the newest by default, about the version as a whole; empty for nothing."""
         try:
             text = (self.path / LOG / f"{self.version() if version is None else version:020d}.crc").read_text()
-            return int(json.loads(text)["tableSizeBytes"])
-        except (FileNotFoundError, ValueError, KeyError):
-            return None
+            found = json.loads(text)
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def data_version(self, known: int, upto: int | None = None) -> int:
         """`known` if no commit after it, up to a version, added or removed data, else the newest version that did."""

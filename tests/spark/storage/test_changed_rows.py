@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from lakelet.files.delta_log import TableLog
 from lakelet.storage.delta.changed_rows import ChangedFiles, ChangedRows, changed_files
@@ -110,3 +111,19 @@ def test_a_zero_that_changes_its_sign_is_a_changed_row_with_both_signs(spark: An
     assert isinstance(found, ChangedFiles)
     changed = ChangedRows(path, found).consolidated(spark).selectExpr("id", "CAST(x AS STRING) AS x", "CAST(more AS STRING) AS more")
     assert sorted(map(tuple, changed.collect())) == [(1, "-0.0", "[-0.0]"), (1, "0.0", "[0.0]")]
+
+
+def test_a_log_that_was_cleaned_up_says_which_table_it_is_and_another_table_has_another_id(spark: Any, tmp_path: Path) -> None:
+    table, other = Table(spark, tmp_path / "t", PLAIN), Table(spark, tmp_path / "other", PLAIN)
+    known = TableLog(table.path).table_id()
+    for one in (table, other):
+        DeltaTable(str(one.path)).create_checkpoint()
+        for file in (one.path / "_delta_log").glob("*.json"):
+            if int(file.stem) < one.version:
+                file.unlink()
+    assert known is not None
+    assert TableLog(table.path).table_id() == known
+    assert TableLog(other.path).table_id() not in (None, known)
+    for file in (table.path / "_delta_log").glob("*.crc"):
+        file.unlink()
+    assert TableLog(table.path).table_id() is None
