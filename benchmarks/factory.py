@@ -5,7 +5,8 @@
 Lands drops of the example's generator while `lakelet run --continuous` follows them in a copy of the example. Nothing looks at the tables
 meanwhile: when each gold table had a file's movements follows afterwards from the versions of the table and the times of their commits.
 Prints machine, load, p50 and p95 (bar: 3 s), the memory of the process tree (PSS), Java's apart from Python's, with its slope, processor
-time per drop, and where the time of a drop goes, by flow.
+time per drop and how it grew (bar: the last ten drops take at most 1.1 times that of drops 11 to 20), and where the time of a drop goes,
+by flow.
 
 What Java keeps is measured after the warm-up, after each sixth of the time and at the end (`--collections`; 0 leaves it out): once a drop
 is in all gold tables, `jcmd` forces a full collection in the pause before the next drop, and says what is left in the heap. That drop is
@@ -46,6 +47,7 @@ from deltalake import DeltaTable
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "factory"
 GOLD = ("station_visits", "cycle_times", "throughput", "bottlenecks")
+BAR_OF_GROWTH = 1.1
 BAR_SECONDS = 3.0
 PATIENCE_SECONDS = 900
 Sums = dict[str, dict[str, int]]  # by gold table, by factory: a number that only grows, and by which a movement is recognised
@@ -361,13 +363,16 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
 
 
 class Run:
-    """Lands drops as long as was asked for, and measures the update meanwhile. `since`, `spent`: from the first drop that counts on."""
+    """Lands drops as long as was asked for, and measures the update meanwhile.
+
+    `since`: when the first drop that counts landed. `spent`: processor time up to each landing and the end, in seconds.
+    """
 
     def __init__(self, feed: Feed, watched: Watched, tables: Path, process: subprocess.Popen[Any], options: argparse.Namespace) -> None:
         self.feed, self.watched, self.options = feed, watched, options
         self.kept: list[Kept] = []
         self.not_kept = watched.why_not_kept() if options.collections else "--collections 0"
-        self.since, self.spent, self.drops = time.time(), 0.0, 0
+        self.since, self.spent, self._of_collections = time.time(), list[float](), 0.0
         self._tables, self._process = tables, process
 
     def land(self) -> None:
@@ -381,9 +386,9 @@ class Run:
             if number == options.warm_up:
                 begun = time.monotonic()
                 part = max(0.0, options.minutes * 60 - (begun - started)) / max(1, options.collections)
-                self.since, self.spent, self.drops = time.time(), -self.watched.processor_seconds(), 0
+                self.since = time.time()
+            self.spent.append(self.watched.processor_seconds() - self._of_collections)
             self.feed.land()
-            self.drops += 1
             measured = len(self.kept)
             if measured < options.collections and (number + 1 >= options.warm_up and time.monotonic() - begun >= measured * part):
                 self.collect(number)
@@ -392,7 +397,7 @@ class Run:
             else:
                 self.wait()
         self.wait()
-        self.spent += self.watched.processor_seconds()
+        self.spent.append(self.watched.processor_seconds() - self._of_collections)
         self.collect(number)
 
     def wait(self) -> None:
@@ -405,7 +410,15 @@ class Run:
         self.wait()
         before = self.watched.processor_seconds()
         self.kept.append(self.watched.kept(drop))
-        self.spent -= self.watched.processor_seconds() - before
+        self._of_collections += self.watched.processor_seconds() - before
+
+    def tell_spent(self) -> None:
+        """Print the processor time of a drop, and how it grew."""
+        by_drop = [after - before for before, after in itertools.pairwise(self.spent)]
+        print(f"processor time: {statistics.fmean(by_drop[self.options.warm_up - 1 :]):.2f} s per drop")
+        if len(by_drop) >= 30:
+            early, late = statistics.fmean(by_drop[10:20]), statistics.fmean(by_drop[-10:])
+            print(f"  drops 11 to 20: {early:.2f} s; the last ten: {late:.2f} s; ratio {late / early:.2f} (bar: {BAR_OF_GROWTH})")
 
 
 def report(found: Mapping[int, float], run: Run, folder: Path) -> None:
@@ -423,7 +436,7 @@ def report(found: Mapping[int, float], run: Run, folder: Path) -> None:
     after = [found[kept.drop + 1] for kept in run.kept if kept.drop + 1 in found]
     if after:
         print(f"  the {len(after)} drops right after a collection: p50 {statistics.median(after):.2f} s, longest {max(after):.2f} s")
-    print(f"processor time: {run.spent / run.drops:.2f} s per drop")
+    run.tell_spent()
     tell_memory([memory for memory in run.watched.memory if memory.at >= run.since], run.since)
     tell_kept(run)
     print("flows, from STARTING to COMPLETED:", *flow_seconds(folder / "events.jsonl", run.since), sep="\n")
