@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,12 @@ from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.remote import is_s3
 from lakelet.language.registry import Notice
 from lakelet.plan.decisions import Plan
+from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts, definition_changes, manifest_of, read_manifest
 from lakelet.plan.explanation import DatasetState
 from lakelet.plan.graph import Graph
-from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, with_conditions
+from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, states_of, with_conditions
 from lakelet.storage.ownership import Owner, recognised, refused
+from lakelet.storage.recorded_definitions import load_definitions
 from lakelet.storage.root import ExistingTables, Storage
 from lakelet.storage.root import StorageRegistry as StoredRegistry
 from lakelet.update.idle.answer import idle_answer, is_asked
@@ -58,11 +60,21 @@ def _settings_of_update(config: PipelineConfig, pipeline_id: str) -> dict[str, s
 
 @dataclass(frozen=True)
 class Checked:
-    """A valid pipeline: its graph, and sentences with file and line about what has no effect here, and about what could not be checked."""
+    """A valid pipeline.
+
+    Attributes:
+        graph: its datasets.
+        notices: sentences with file and line about what has no effect here.
+        unchecked: sentences about what only an update can check.
+        definitions: of the stored datasets, by key.
+        changes: of definitions since the last update; none before the first one.
+    """
 
     graph: Graph
     notices: tuple[Notice, ...]
     unchecked: tuple[Notice, ...] = ()
+    definitions: Mapping[str, DefinitionParts] = field(default_factory=dict)
+    changes: tuple[DefinitionChange, ...] = ()
 
 
 def load(
@@ -135,7 +147,8 @@ class Pipeline:
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
             notices = [*opened.loaded.notices, *chain(*opened.analysis.notices.values()), *mapping_notices(tables)]
-            return Checked(opened.analysis.graph, tuple(dict.fromkeys(notices)), opened.analysis.unchecked)
+            notices = list(dict.fromkeys(notices))
+            return Checked(opened.analysis.graph, tuple(notices), opened.analysis.unchecked, opened.definitions, _changes(opened))
 
     def states(self) -> Mapping[str, DatasetState]:
         """Return the state of each dataset after the last update, by key; of several flows the worst."""
@@ -160,7 +173,7 @@ class Pipeline:
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             found = planned(opened.environment, flow_tasks(opened.analysis, opened.environment), opened.selection)
-            return replace(found, unchecked=opened.analysis.unchecked)
+            return replace(found, unchecked=opened.analysis.unchecked, changes=_changes(opened))
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
         """Run one update, and others after it as long as it fails and may be tried again. `listeners` get every event as it happens,
@@ -242,6 +255,7 @@ class Pipeline:
         """`checking`: see `Analyzer.pipeline`. `recording`: records what is read until the block begins."""
         config = self.config
         with self._loaded(update_id, write, recording, request=request) as (found, end_watching):
+            from lakelet.update.dataset_definitions import dataset_definitions
             from lakelet.update.opened import OpenedPipeline
             from lakelet.update.resets import check_resets
 
@@ -250,10 +264,12 @@ class Pipeline:
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
             analysis = environment.analyzer.pipeline(found.loaded, unbound, checking=checking)
             failed = _failed(environment.storage, analysis.graph) if request.refresh_failed else frozenset()
-            selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
+            definitions = dataset_definitions(config, found.loaded, analysis.graph, found.checks)
+            modified = _modified(request, definitions, environment.storage)
+            selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed, modified=modified)
             check_resets(selection, environment, analysis.datasets)
             end_watching()
-            yield OpenedPipeline(config, found.loaded, analysis, selection, environment, found.owner, found.checks)
+            yield OpenedPipeline(config, found.loaded, analysis, selection, environment, found.owner, found.checks, definitions)
 
     @contextmanager
     def _loaded(
@@ -381,6 +397,23 @@ def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
     known, unfinished, excluded = ({name.lower() for name in names} for names in (found.all_datasets, found.unfinished, found.excluded))
     unknown = frozenset() if found.state.has_ended else graph.by_key.keys() - known
     return below_failed(graph, not_done=frozenset(unfinished | unknown), excluded=frozenset(excluded))
+
+
+def _modified(request: Request, definitions: Mapping[str, DefinitionParts], storage: Storage) -> dict[str, frozenset[str]]:
+    """Keys of the datasets that each selector of changed ones means. Raises USAGE for an unknown state, or a manifest that is not one."""
+    found = {}
+    for selector in states_of(request.select):
+        manifest = manifest_of(selector)
+        before = load_definitions(storage) if manifest is None else read_manifest(manifest)
+        found[selector] = frozenset(definition_changes(before, definitions, {key: key for key in definitions}))
+    return found
+
+
+def _changes(opened: OpenedPipeline) -> tuple[DefinitionChange, ...]:
+    """What changed in the definitions since each dataset was brought up to date last; nothing before the first update."""
+    before = load_definitions(opened.storage)
+    names = {key: str(opened.analysis.graph.by_key[key].name) for key in opened.definitions}
+    return tuple(definition_changes(before, opened.definitions, names).values()) if before else ()
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:

@@ -41,7 +41,10 @@ Target = Annotated[str | None, typer.Option("--target", "-t", metavar="NAME", he
 Select = Annotated[
     list[str] | None,
     typer.Option(
-        "--select", metavar="NAME,...", help="Refresh only these datasets: names, globs, +name, name+.", autocompletion=stored_datasets
+        "--select",
+        metavar="NAME,...",
+        help="Only these datasets: names, globs, +name, name+, state:modified.",
+        autocompletion=stored_datasets,
     ),
 ]
 FullRefresh = Annotated[

@@ -24,6 +24,9 @@ from lakelet.cli.spark_start import warm
 from lakelet.cli.summary import summary
 from lakelet.config.path_map import MAP_FORM, MOVED_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.plan.decisions import Strategy
+from lakelet.plan.definition_changes import STATE, changes_text
+from lakelet.plan.selection import parsed
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
 
@@ -89,9 +92,16 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
     done = replace(update.value(), id=result.update_id)
     elapsed = time.time() - psutil.Process().create_time()
     lines = summary(done, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
+    if _only_states(request) and all(step.strategy is Strategy.EXCLUDED for step in result.steps):
+        lines = [*lines, Line("No definition changed since the last update: nothing was selected.", "quiet")]
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
     write_after_update(config)
     raise typer.Exit(int(exit_code_of(result)))
+
+
+def _only_states(request: Request) -> bool:
+    """Whether only changed datasets were asked for."""
+    return bool(request.select) and all(parsed(text).name.startswith(STATE) for text in request.select)
 
 
 def exit_code_of(result: UpdateResult) -> ExitCode:
@@ -114,11 +124,13 @@ def validate(asked: o.CommonOptions) -> None:
     if asked.as_json:
         facts = {"valid": True, "pipeline": config.name, "datasets": len(found.nodes), "flows": flows, "expectations": rules}
         notices = [{"text": notice.text, "where": str(notice.where)} for notice in (*checked.unchecked, *checked.notices)]
-        write_data(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
+        changes = {"changes": [change.as_json() for change in checked.changes]} if checked.changes else {}
+        write_data(json.dumps({**facts, "notices": notices, **changes}, ensure_ascii=False))
         return
     size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
     write_lines([*_notice_lines(checked.unchecked), *_notice_lines(checked.notices)], sys.stderr)
     size += f", {len(checked.unchecked):,} not checked" if checked.unchecked else ""
+    write_lines([Line(text) for text in changes_text(checked.changes)], sys.stderr)
     write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
 
 
@@ -169,7 +181,7 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
         drawn = graph_mermaid(found, states) if mermaid else graph_svg(found, states) if svg else graph_html(found, config.name, states)
         write_data(drawn)
         return
-    write_data(_json_text(graph_json(found)) if asked.as_json else graph_text(found))
+    write_data(_json_text(graph_json(found, checked.definitions)) if asked.as_json else graph_text(found))
 
 
 def _notice_lines(notices: Iterable[Notice]) -> list[Line]:

@@ -12,6 +12,7 @@ from enum import Enum
 from lakelet.base.text import counted, seconds_text
 from lakelet.language.model import Kind
 from lakelet.language.registry import Notice
+from lakelet.plan.definition_changes import DefinitionChange
 from lakelet.plan.refreshes import Issue, IssueType, Refresh, RefreshPolicy, TableChange, Technique, ViewShape
 
 UNKNOWN_SOURCE = "its source cannot be compared without running it"
@@ -116,10 +117,14 @@ def step_of(decision: Decision, dataset: str, kind: Kind, flow: str, inputs: tup
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in the order in which they may start. `unchecked`: sentences about datasets that only the update can check."""
+    """Steps in the order in which they may start.
+
+    `unchecked`: sentences about datasets that only the update can check. `changes`: of definitions since the last update.
+    """
 
     steps: tuple[PlanStep, ...]
     unchecked: tuple[Notice, ...] = ()
+    changes: tuple[DefinitionChange, ...] = ()
 
 
 def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfinished: bool) -> Decision:

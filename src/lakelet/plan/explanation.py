@@ -17,6 +17,7 @@ from typing import Any
 from lakelet.base.text import aligned, counted, cut, listed, shortener
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Plan, PlanStep, Strategy
+from lakelet.plan.definition_changes import DefinitionParts, changes_text
 from lakelet.plan.graph import LAYERS, Graph, GraphNode, depths, layers
 from lakelet.plan.refreshes import Technique
 from lakelet.plan.view_explanation import refresh_json, short_reason
@@ -63,7 +64,13 @@ def plan_text(plan: Plan) -> str:
     ]
     transforms = ["", *aligned(applied, header=("dataset", "transforms"))] if applied else []
     return "\n".join(
-        [*aligned(rows, header=("step", "dataset", "kind", "because")), *transforms, "", f"{counted(len(plan.steps), 'step')}: {summary}"]
+        [
+            *aligned(rows, header=("step", "dataset", "kind", "because")),
+            *transforms,
+            *(["", *changes_text(plan.changes)] if plan.changes else []),
+            "",
+            f"{counted(len(plan.steps), 'step')}: {summary}",
+        ]
     )
 
 
@@ -87,6 +94,7 @@ def _step_name(step: PlanStep, short: Callable[[str], str]) -> str:
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     """The plan as JSON values: `{"steps": [{dataset, kind, flow, strategy, reason, inputs}]}`, with `transforms` where there are any.
+    `changes` has what changed in definitions since the last update, where something did.
 
     Steps of materialized views have the technique too, what else is possible, why not, what changed, and the estimates (`refresh_json`).
     """
@@ -103,7 +111,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         }
         for step in plan.steps
     ]
-    return {"steps": steps}
+    return {"steps": steps, **({"changes": [change.as_json() for change in plan.changes]} if plan.changes else {})}
 
 
 def graph_text(graph: Graph) -> str:
@@ -126,9 +134,15 @@ def graph_text(graph: Graph) -> str:
     return "\n".join([*aligned(rows, header=header, right=(3, 4)), "", f"{counted(len(rows), 'dataset')}: {summary}"])
 
 
-def graph_json(graph: Graph) -> dict[str, Any]:
-    """The graph as JSON values: `{"datasets": [...]}`, inputs before readers."""
-    return {"datasets": [_node_json(node) for node in graph.nodes]}
+def graph_json(graph: Graph, definitions: Mapping[str, DefinitionParts] | None = None) -> dict[str, Any]:
+    """The graph as JSON values: `{"datasets": [...]}`, inputs before readers.
+
+    `definitions`: of the stored datasets, by key; with them the output is a manifest for `--select state:modified:PATH`.
+    """
+    found = definitions or {}
+    datasets = [_node_json(node) for node in graph.nodes]
+    of_nodes = [{"definition": found[node.name.key].as_json()} if node.name.key in found else {} for node in graph.nodes]
+    return {"datasets": [{**one, **of_node} for one, of_node in zip(datasets, of_nodes, strict=True)]}
 
 
 def _node_json(node: GraphNode) -> dict[str, Any]:

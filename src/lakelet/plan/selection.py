@@ -4,13 +4,14 @@ In: a request and the graph. Out: a `Selection` of keys.
 
 Names may be selectors. `agent*` is a glob, `+name` a dataset with everything it reads, `name+` with everything that reads it; a number
 beside the plus limits the steps: `1+name`, `name+2`. A glob is compared with as many parts of a name as it has. `gold.*` selects the
-tables of the schema gold, or of the layer gold if there is no such schema.
+tables of the schema gold, or of the layer gold if there is no such schema. `state:modified` selects the datasets whose definition
+changed, `state:modified:PATH` those that differ from a saved manifest.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -19,6 +20,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace, several_names
 from lakelet.language.model import Definitions, Kind, Replacement
 from lakelet.language.sql_text.spark_sql import in_spark_sql
+from lakelet.plan.definition_changes import STATE
 from lakelet.plan.graph import LAYERS, Graph, layers
 
 
@@ -66,12 +68,19 @@ class Selection:
 
 
 def select(
-    request: Request, graph: Graph, namespace: Namespace, *, kept: frozenset[str] = frozenset(), failed: frozenset[str] = frozenset()
+    request: Request,
+    graph: Graph,
+    namespace: Namespace,
+    *,
+    kept: frozenset[str] = frozenset(),
+    failed: frozenset[str] = frozenset(),
+    modified: Mapping[str, frozenset[str]] | None = None,
 ) -> Selection:
     """Resolve the request against the graph.
 
     With `select`, only these (and the ones to reset) take part; else all do. `kept`: keys of datasets that must not be reset (table
-    property pipelines.reset.allowed=false); `full_refresh_all` leaves them out. `failed`: the datasets that `refresh_failed` means.
+    property pipelines.reset.allowed=false); `full_refresh_all` leaves them out.
+    `failed`: the datasets that `refresh_failed` means. `modified`: the keys of the datasets that each of `states_of` selects.
     Raises UNKNOWN_SELECTION, and USAGE if `full_refresh_all` or `refresh_failed` comes with names or `full_refresh` names one of `kept`.
     """
     if request.full_refresh_all and (request.select or request.full_refresh):
@@ -86,7 +95,7 @@ def select(
             f"--full-refresh names {graph.by_key[min(reset & kept)].name}, whose property pipelines.reset.allowed is false",
             todo="Its rows may have no source any more. Take the property away first if they may be lost.",
         )
-    selected = _selected(request.select, graph, namespace, stored)
+    selected = _selected(request.select, graph, namespace, stored, modified or {})
     flows = _flows(request.reset_checkpoint, graph, namespace)
     if request.refresh_failed:
         return Selection(refresh=failed & stored, reset=reset)
@@ -185,11 +194,22 @@ def refuse_in_continuous(request: Request) -> None:
         )
 
 
-def _selected(texts: Sequence[str], graph: Graph, namespace: Namespace, stored: frozenset[str]) -> frozenset[str]:
+def states_of(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the selectors among some texts of `--select` that mean changed datasets, without their directions."""
+    names = (parsed(text).name for text in texts)
+    return tuple(dict.fromkeys(name for name in names if name.startswith(STATE)))
+
+
+def _selected(
+    texts: Sequence[str], graph: Graph, namespace: Namespace, stored: frozenset[str], modified: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
     """Return the keys of the stored datasets that `--select` names, by name, glob or direction in the graph. Raises UNKNOWN_SELECTION."""
     found: set[str] = set()
     for text in texts:
         selector = parsed(text)
+        if selector.name.startswith(STATE):
+            found |= stored & followed(selector, modified[selector.name] & graph.by_key.keys(), graph)
+            continue
         if selector.is_plain or _resolved(text, namespace) in stored:
             found |= _keys((text,), "--select", graph, namespace, stored)
             continue
@@ -297,5 +317,6 @@ __all__ = [
     "parsed",
     "refuse_in_continuous",
     "select",
+    "states_of",
     "with_conditions",
 ]

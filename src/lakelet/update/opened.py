@@ -9,6 +9,7 @@ from lakelet.analysis.results import Analysis
 from lakelet.config.update_config import PipelineConfig
 from lakelet.flows.environment import Environment
 from lakelet.language.loader import LoadedSources
+from lakelet.plan.definition_changes import DefinitionParts
 from lakelet.plan.selection import Selection
 from lakelet.quality.definitions import TableCheck
 from lakelet.storage.eventlog.events import Reporter
@@ -40,6 +41,8 @@ class OpenedPipeline:
     owner: Owner
     checks: Mapping[str, tuple[TableCheck, ...]] = field(default_factory=dict)
     """Checks of whole tables, by the key of the dataset."""
+    definitions: Mapping[str, DefinitionParts] = field(default_factory=dict)
+    """The definitions of the stored datasets as they are now, by key."""
 
     @property
     def storage(self) -> Storage:

@@ -78,6 +78,10 @@ class UpdateProgress:
     def flow_has_ended(self, task: Task) -> bool:
         return self._flows.get(task.name, FlowState.QUEUED).has_ended
 
+    def flow_has_succeeded(self, task: Task) -> bool:
+        """Whether a flow completed, or had nothing to do."""
+        return self._flows.get(task.name) in (FlowState.COMPLETED, FlowState.IDLE)
+
     def decided(self, task: Task, decision: Decision) -> None:
         inputs = tuple(str(self._datasets[i].name) for i in task.inputs)
         target = str(self._datasets[task.target].name)

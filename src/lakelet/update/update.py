@@ -22,6 +22,7 @@ from lakelet.language.model import Kind
 from lakelet.storage.delta.deferred_upkeep import DEFERRED
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
+from lakelet.storage.recorded_definitions import record_definitions
 from lakelet.update.executor import Rounds, execute, flow_threads, pace
 from lakelet.update.flow_runner import FlowRunner
 from lakelet.update.hook_runner import HookRunner
@@ -85,6 +86,7 @@ class Update:
                 state = self._flows(everything)
                 report_unused_moves(self._opened)
                 self._checks.run()
+                self._record_definitions(everything)
             except KeyboardInterrupt as stop:
                 self._stopping(stop)
                 self._stopped(everything)
@@ -162,6 +164,14 @@ class Update:
         finally:
             environment.memory.queries.close(environment.spark)
 
+    def _record_definitions(self, everything: Sequence[Task]) -> None:
+        """Record with which definition the datasets are up to date now, of which every flow was selected and succeeded."""
+        chosen: dict[str, bool] = {}
+        for task in everything:
+            chosen[task.target] = chosen.get(task.target, True) and self._opened.selects(task) and self._progress.flow_has_succeeded(task)
+        definitions = {key: self._opened.definitions[key] for key, good in chosen.items() if good and key in self._opened.definitions}
+        record_definitions(self._opened.storage, definitions)
+
     def _pace(self, task: Task) -> float:
         """Seconds between two checks of what a flow reads, in a continuous update."""
         if isinstance(task, UnanalyzedTask):
@@ -226,6 +236,9 @@ class Replay(Update):
         self.found: ReplayResult | None = None
         self._task = _flow_of(opened)
         check_replay(self._task)
+
+    def _record_definitions(self, everything: Sequence[Task]) -> None:
+        """Record nothing: no query ran."""
 
     def _flows(self, everything: Sequence[Task]) -> UpdateState:
         """Replay as one flow of the dataset; its other flows have nothing to do."""

@@ -53,6 +53,7 @@ class SqlQuery:
         """The function that gives the query's DataFrame when it is called inside of an update."""
         found = _function_at_line(lambda: self._run_query(session), cell_filename(str(file), where.cell), where.line)
         vars(found)["sql"] = self.text.text
+        vars(found)["declared_with"] = (self.prefix, self.namespace, self.names, self.filled)
         return found
 
     def _run_query(self, session: Any) -> Any:

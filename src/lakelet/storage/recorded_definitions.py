@@ -1,0 +1,33 @@
+"""With which definition each dataset was brought up to date last: kept beside the registry, for `--select state:modified`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lakelet.files.durable import write_atomically
+from lakelet.plan.definition_changes import DefinitionParts
+from lakelet.storage.root import Storage
+
+_FILE = "definitions.json"
+
+
+def load_definitions(storage: Storage) -> dict[str, DefinitionParts]:
+    """The recorded definitions by the keys of the datasets; none of a damaged file: then every dataset counts as new."""
+    with suppress(FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        found = json.loads((storage.system / _FILE).read_text())
+        return {str(key): DefinitionParts.from_json(one) for key, one in found["datasets"].items()}
+    return {}
+
+
+def record_definitions(storage: Storage, updated: Mapping[str, DefinitionParts]) -> None:
+    """Record the definitions of datasets that an update has brought up to date; nothing is written where nothing changed."""
+    before = load_definitions(storage)
+    after = {**before, **updated}
+    if after != before:
+        content = {"datasets": {key: parts.as_json() for key, parts in sorted(after.items())}}
+        write_atomically(storage.system / _FILE, json.dumps(content, indent=1))
+
+
+__all__ = ["load_definitions", "record_definitions"]
