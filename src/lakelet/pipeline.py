@@ -25,6 +25,7 @@ from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts, d
 from lakelet.plan.explanation import DatasetState
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, states_of, with_conditions
+from lakelet.storage.environments import provide
 from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.recorded_definitions import load_definitions
 from lakelet.storage.root import ExistingTables, Storage
@@ -211,7 +212,7 @@ class Pipeline:
         update_id = str(uuid.uuid4())
         Storage(self.config.storage).refuse_if_busy()
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
-        with self._opened(request, update_id, events.emit, recording=recording) as opened:
+        with self._opened(request, update_id, events.emit, updating=True, recording=recording) as opened:
             from lakelet.update.update import Update  # after `import_update`
 
             if attempt:
@@ -231,7 +232,7 @@ class Pipeline:
 
         Storage(self.config.storage).refuse_if_busy()
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
-        with self._opened(Request(select=(dataset,)), str(uuid.uuid4()), events.emit) as opened:
+        with self._opened(Request(select=(dataset,)), str(uuid.uuid4()), events.emit, updating=True) as opened:
             update = Replay(opened, events)
             with only_interrupting():
                 return update.run(), update.found
@@ -250,9 +251,10 @@ class Pipeline:
         write: Write = lambda event: None,
         *,
         checking: bool = False,
+        updating: bool = False,
         recording: Recording | None = None,
     ) -> Iterator[OpenedPipeline]:
-        """`checking`: see `Analyzer.pipeline`. `recording`: records what is read until the block begins."""
+        """`checking`: see `Analyzer.pipeline`. `updating`: an update follows. `recording`: records what is read until the block begins."""
         config = self.config
         with self._loaded(update_id, write, recording, request=request) as (found, end_watching):
             from lakelet.update.dataset_definitions import dataset_definitions
@@ -267,6 +269,11 @@ class Pipeline:
             definitions = dataset_definitions(config, found.loaded, analysis.graph, found.checks)
             modified = _modified(request, definitions, environment.storage)
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed, modified=modified)
+            if environment.storage.base is not None:
+                selection = selection.without(environment.catalog.sinks())
+            if updating and provide(environment.storage, (analysis.graph.by_key[key].name for key in sorted(selection.refresh))):
+                environment = environment.begun_again(config.parameters)  # what was analysed saw the state of the main storage's flows
+                analysis = environment.analyzer.pipeline(found.loaded, unbound)
             check_resets(selection, environment, analysis.datasets)
             end_watching()
             yield OpenedPipeline(config, found.loaded, analysis, selection, environment, found.owner, found.checks, definitions)
@@ -401,11 +408,12 @@ def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
 
 def _modified(request: Request, definitions: Mapping[str, DefinitionParts], storage: Storage) -> dict[str, frozenset[str]]:
     """Keys of the datasets that each selector of changed ones means. Raises USAGE for an unknown state, or a manifest that is not one."""
-    found = {}
+    found, names = {}, {key: key for key in definitions}
+    main = [] if storage.base is None else [Storage(storage.base.path)]  # what was computed in an environment and was taken back counts too
     for selector in states_of(request.select):
         manifest = manifest_of(selector)
-        before = load_definitions(storage) if manifest is None else read_manifest(manifest)
-        found[selector] = frozenset(definition_changes(before, definitions, {key: key for key in definitions}))
+        before = [load_definitions(one) for one in (storage, *main)] if manifest is None else [read_manifest(manifest)]
+        found[selector] = frozenset(chain(*(definition_changes(one, definitions, names) for one in before)))
     return found
 
 

@@ -334,6 +334,8 @@ CODES: dict[str, CodeInfo] = {
     "JSON_FIELDS_UNKNOWN": CodeInfo(_F, "no JSON text has come yet, so the fields that a query takes from from_json are not known"),
     "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
     "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage", StateError),
+    "ENVIRONMENT_BEHIND": CodeInfo(_F, "the main storage has gone on since an environment began", StateError),
+    "LOG_NOT_COPIED": CodeInfo(_F, "the log of a table of the main storage cannot be copied into an environment", StateError),
     "MAINTENANCE_FAILED": CodeInfo(_F, "OPTIMIZE or VACUUM of a table failed; its rows are as before"),
     "DEPLOY_LOCKED": CodeInfo(_F, "somebody else deploys to this target", StateError),
     "DEPLOY_CONFLICT": CodeInfo(_F, "somebody changed a resource or the state while it was being deployed", StateError),

@@ -17,6 +17,9 @@ from collections import Counter
 from pathlib import Path
 
 FAILPOINTS: tuple[str, ...] = (
+    "environment.begun",
+    "environment.table_copied",
+    "environment.flows_copied",
     "lease.acquired",
     "update.repaired",
     "registry.written",

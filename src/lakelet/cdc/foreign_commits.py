@@ -12,7 +12,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -29,6 +28,7 @@ from lakelet.cdc.mirror import MIRRORED, PART, VISIBLE, MirrorPosition, commit_t
 from lakelet.cdc.state import PROPERTY, ChangeState
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
+from lakelet.files.table_files import located
 from lakelet.jvm import delta
 from lakelet.language.sql.values import ColumnDefinition
 from lakelet.storage.delta import schemas, table_spec
@@ -171,7 +171,7 @@ def _check_files(public: FileTransaction, internal: FileTransaction) -> None:
     """Raise CDC_FILES_GONE if a file removed from the target was also deleted: the sequences of its rows were in it."""
     theirs = by_id(public.files())
     for id, (_, body) in visible_by_id(internal.files(), HIDDEN).items():
-        if id not in theirs and not (public.path / unquote(body["path"])).exists():
+        if id not in theirs and not located(public.path, body["path"]).exists():
             raise LakeletError(
                 "CDC_FILES_GONE",
                 f"{body['path']} was deleted from {public.path}, with the state of the rows in it",

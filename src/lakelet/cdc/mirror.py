@@ -22,6 +22,7 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.durable import create_atomically, writing
 from lakelet.files.paths import AnyPath
+from lakelet.files.table_files import is_absolute
 from lakelet.storage.delta.table_spec import Declaration, required
 from lakelet.storage.root import INTERNAL
 
@@ -146,8 +147,8 @@ def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:
 
 
 def seen_from_above(body: dict[str, Any], hidden: Collection[str]) -> None:
-    """Change the action of one file to paths relative to the folder above."""
-    body["path"] = f"{INTERNAL}/{body['path']}"
+    """Change the action of one file to paths relative to the folder above; absolute ones stay."""
+    body["path"] = body["path"] if is_absolute(body["path"]) else f"{INTERNAL}/{body['path']}"
     body["partitionValues"].pop(PART)
     if body.get("stats"):
         stats = json.loads(body["stats"])

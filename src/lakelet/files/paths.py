@@ -87,8 +87,12 @@ class RemotePath:
 
     def read_text(self) -> str:
         """Raises FileNotFoundError."""
+        return self.read_bytes().decode()
+
+    def read_bytes(self) -> bytes:
+        """Raises FileNotFoundError."""
         store, path = open_store(self._uri, RemoteStore)
-        return store.read(path).decode()
+        return store.read(path)
 
     def write_whole(self, text: str) -> None:
         """Put or replace the file as a whole."""

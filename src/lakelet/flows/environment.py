@@ -29,7 +29,7 @@ from lakelet.flows.checkpoints import has_run
 from lakelet.jvm.streams import end_listening, release
 from lakelet.language.model import Dataset, Kind
 from lakelet.plan.kinds import APPEND
-from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.catalog import Catalog, ReadsFound
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.delta.known_files import LiveFiles
 from lakelet.storage.eventlog.events import Reporter
@@ -175,6 +175,10 @@ class Environment:
         sources = FileSources(spark, storage)
         analyzer = Analyzer(spark, storage, catalog, parameters, sources, partial(has_run, storage))
         return cls(spark, storage, catalog, reporter, sources, analyzer)
+
+    def begun_again(self, parameters: Mapping[str, str]) -> Environment:
+        """The same before anything was found out about the storage."""
+        return Environment.of(self.spark, replace(self.catalog, reads=ReadsFound()), self.reporter, parameters)
 
     def stored(self, dataset: Dataset, kind: Kind) -> StoredDataset:
         """Return the registry entry of a dataset, or a new one."""

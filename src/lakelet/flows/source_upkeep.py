@@ -223,9 +223,12 @@ def report_move(task: FlowTask, old: str, new: str) -> None:
 
 
 def clean_sources(task: FlowTask) -> None:
-    """Let every file source of a drained flow move or delete what it has read long enough ago."""
+    """Let every file source of a drained flow move or delete what it has read long enough ago.
+
+    Not in an environment: the main storage has yet to read those files.
+    """
     sources, stream = task.flow.sources, task.flow.stream
-    if not sources:
+    if not sources or task.environment.storage.base is not None:
         return
     checkpoint = read_checkpoint(task.checkpoint())
     if checkpoint.unfinished or len(stream.files) != len(checkpoint.offsets):

@@ -66,6 +66,10 @@ class Selection:
         """The same for another attempt: what was reset is not reset again, its source may have moved on."""
         return Selection(self.refresh, frozenset())
 
+    def without(self, keys: frozenset[str]) -> Selection:
+        """The same without some datasets."""
+        return replace(self, refresh=self.refresh - keys, reset=self.reset - keys)
+
 
 def select(
     request: Request,

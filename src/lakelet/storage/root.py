@@ -7,16 +7,20 @@
     <root>/checkpoints/<catalog>/<schema>/<target>/<flow>/<epoch>
     <root>/autoloader/<catalog>/<schema>/<target>/<flow>/<epoch>/<source number>
 
+An environment is such a storage over another one, which it never writes to (`base_storage`).
+
 Every write replaces a whole file, so a crash leaves the old or the new one, never half of one.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from zlib import crc32
@@ -30,6 +34,7 @@ from lakelet.files.durable import before, write_atomically
 from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.language.model import Kind
+from lakelet.storage.base_storage import BaseStorage, load_base
 from lakelet.storage.lease import Lease
 
 FORMAT = 5
@@ -192,29 +197,47 @@ class Storage:
         return self.at(stored.path if stored else new_table_path(name))
 
     def at(self, path: str) -> AnyPath:
-        """Where a stored path lies, which is relative to the root unless it is one of a sink elsewhere."""
+        """Where a stored path lies, which is relative to the root unless it is one of a sink elsewhere.
+
+        In an environment, what lies there of the main storage is copied first: see `BaseStorage.provide_table`.
+        """
         scheme = scheme_of(path)
         if scheme == "file":
             return any_path("/" + path.split(":", 1)[1].lstrip("/"))
-        return any_path(path) if scheme is not None or path.startswith("/") else self.root / path
+        if scheme is not None or path.startswith("/"):
+            return any_path(path)
+        if self.base is not None and isinstance(self.root, Path):
+            self.base.provide_table(path, self.root)
+        return self.root / path
+
+    @functools.cached_property
+    def base(self) -> BaseStorage | None:
+        """The main storage, if this is an environment."""
+        return load_base(self.root)
 
     def checkpoint(self, target: TableName, flow: str, epoch: str) -> AnyPath:
-        return self.root / "checkpoints" / _table_folder(target) / _folder_segment(flow) / epoch
+        return self.flow_folders(target)[0] / _folder_segment(flow) / epoch
 
     def flow_folders(self, target: TableName) -> tuple[AnyPath, AnyPath]:
-        """Return the folder with all checkpoints of a table's flows, and the one with the states of their sources."""
-        return self.root / "checkpoints" / _table_folder(target), self.root / "autoloader" / _table_folder(target)
+        """Return the folder with all checkpoints of a table's flows, and the one with the states of their sources.
+
+        In an environment they are the main storage's, to be read, until the table is computed there (`environments.provide`).
+        """
+        checkpoints, states = (self._at_or_below(folder) for folder in flow_folders(target))
+        return checkpoints, states
+
+    def _at_or_below(self, folder: str) -> AnyPath:
+        own = self.root / folder
+        return own if self.base is None or own.exists() else self.base.path / folder
 
     def source_state(self, target: TableName, flow: str, number: int) -> AnyPath:
         """Folder with the state of source `number` of a flow since its last reset."""
-        return self.root / "autoloader" / _table_folder(target) / _folder_segment(flow) / self.reset_id(target.key, flow) / str(number)
+        return self.flow_folders(target)[1] / _folder_segment(flow) / self.reset_id(target.key, flow) / str(number)
 
     def json_schema(self, target: TableName, flow: str, key: str) -> AnyPath:
         """Folder with the schema log of a flow's `from_json` of that `schemaLocationKey`, since its last reset (JC-1)."""
         name = f"{_folder_segment(key)[:80]}-{crc32(key.encode()):08x}"
-        return (
-            self.root / "autoloader" / _table_folder(target) / _folder_segment(flow) / self.reset_id(target.key, flow) / JSON_SCHEMAS / name
-        )
+        return self.flow_folders(target)[1] / _folder_segment(flow) / self.reset_id(target.key, flow) / JSON_SCHEMAS / name
 
     def reset_id(self, target: str, flow: str) -> str:
         """Return what a reset of a flow into `target` (key) changes: the reset epoch, then `r` and the resets of its checkpoint, if any."""
@@ -296,7 +319,7 @@ class ExistingTables(Mapping[str, str]):
     def __init__(self, storage: Storage, without: Collection[str] = ()) -> None:
         self._storage, self._without = storage, frozenset(without)
         datasets = storage.registry().datasets.items()
-        self._known = {k: str(storage.at(d.path)) for k, d in datasets if d.kind is not Kind.SINK and k not in self._without}
+        self._known = {k: d.path for k, d in datasets if d.kind is not Kind.SINK and k not in self._without}
 
     @property
     def quarantines(self) -> frozenset[str]:
@@ -309,10 +332,10 @@ class ExistingTables(Mapping[str, str]):
 
     def __getitem__(self, key: str) -> str:
         if key not in self._known and key not in self._without and key.count(".") == 2:
-            path = self._storage.root / new_table_path(TableName(*key.split(".")))
-            if (path / LOG).is_dir():
-                self._known[key] = str(path)
-        return self._known[key]
+            path = new_table_path(TableName(*key.split(".")))
+            if (self._storage.at(path) / LOG).is_dir():
+                self._known[key] = path
+        return str(self._storage.at(self._known[key]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -359,6 +382,11 @@ def _epoch_of(table: AnyPath) -> int:
 
 def new_table_path(name: TableName) -> str:
     return f"tables/{_table_folder(name)}"
+
+
+def flow_folders(target: TableName) -> tuple[str, str]:
+    """The folders below the root with all checkpoints of a table's flows, and with the states of their sources."""
+    return f"checkpoints/{_table_folder(target)}", f"autoloader/{_table_folder(target)}"
 
 
 def _table_folder(name: TableName) -> str:

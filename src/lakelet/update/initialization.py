@@ -97,7 +97,8 @@ def _register(opened: OpenedPipeline, repaired: RepairResult) -> Activity:
     views = published(flow for flows in catalog.flows.values() for flow in flows)
     named = [event_log_view(config.event_log)] if config.event_log is not None else []
     save_views(storage, [*views, *named], owner=owner.id)
-    drop_inactive(storage, storage.registry(), found.drop)
+    if storage.base is None:  # in an environment they are the main storage's, which drops them itself
+        drop_inactive(storage, storage.registry(), found.drop)
     return found
 
 

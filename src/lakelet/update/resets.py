@@ -27,7 +27,7 @@ from lakelet.language.model import Kind
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import Selection
 from lakelet.storage.eventlog.states import Level
-from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
+from lakelet.storage.root import Storage, StorageRegistry, StoredDataset, flow_folders
 
 
 def with_resets(
@@ -157,8 +157,8 @@ def drop_inactive(storage: Storage, registry: StorageRegistry, keys: Iterable[st
     reset = {key: replace(d, epoch=d.epoch + 1, columns=None, fingerprint=None, input_versions={}) for key, d in gone.items()}
     storage.save(replace(registry, datasets={**registry.datasets, **reset}))
     for dataset in gone.values():
-        for folder in storage.flow_folders(TableName(*split_name(dataset.name))):
-            remove_tree(folder)
+        for folder in flow_folders(TableName(*split_name(dataset.name))):
+            remove_tree(storage.root / folder)
         remove_tree(storage.root / dataset.path)
     kept = replace(registry, datasets={k: d for k, d in registry.datasets.items() if k not in gone})
     storage.save(kept)

@@ -9,7 +9,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
@@ -18,6 +17,7 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.files.delta_rs import is_mapped, open_or_none, query, schema_fields
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
+from lakelet.files.table_files import located
 from lakelet.inspection.duckdb.queries import Queries, Query, StoredRelation, parsed
 from lakelet.inspection.duckdb.values import (
     BIGINT,
@@ -190,7 +190,7 @@ class DeltaSource:
         values = [actions.column(name).to_pylist() for name in names]
         root = Path(self.table.table_uri.removeprefix("file://"))
         for at, path in enumerate(actions.column("path").to_pylist()):
-            found = next((file for file in (root / path, root / unquote(path)) if file.is_file()), None)
+            found = next((file for file in (root / path, located(root, path)) if isinstance(file, Path) and file.is_file()), None)
             plain = found is not None and not _GLOBS & set(str(found))
             yield found if plain else None, [column[at] for column in values]
 

@@ -8,15 +8,12 @@ these afterwards.
 
 from __future__ import annotations
 
-import functools
 import json
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.base.text import counted
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
+from lakelet.files.table_files import located, marks_path
 from lakelet.jvm import delta
 from lakelet.jvm.errors import MISSING
 from lakelet.plan.refreshes import Issue, IssueType, TableChange
@@ -149,27 +147,9 @@ def _description_changed(log: TableLog, key: str, before: int, found: Sequence[M
 
 
 def _missing(table: AnyPath, files: Iterable[tuple[_File, Mapping[str, Any]]]) -> int:
-    """How many of the files are deleted. A table may name files elsewhere, which cannot be found out here: they count too."""
-    paths = [path for file, action in files for path in (unquote(file.path), _marks_path(action.get("deletionVector"))) if path is not None]
-    return sum("://" in path or path.startswith(("/", "file:")) or not (table / path).exists() for path in paths)
-
-
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-"""Of base 85, in which Delta's protocol writes the names of files with marks."""
-_NAME_LENGTH = 20
-
-
-def _marks_path(marks: Mapping[str, Any] | None) -> str | None:
-    """The file in which rows are marked as deleted; None where the log itself has the marks."""
-    if not marks or marks["storageType"] == "i":
-        return None
-    text = str(marks["pathOrInlineDv"])
-    if marks["storageType"] == "p":
-        return text
-    folder, digits = text[:-_NAME_LENGTH], [_DIGITS.index(digit) for digit in text[-_NAME_LENGTH:]]
-    words = [functools.reduce(lambda value, digit: value * 85 + digit, digits[at : at + 5], 0) for at in range(0, _NAME_LENGTH, 5)]
-    name = f"deletion_vector_{uuid.UUID(int=functools.reduce(lambda value, word: (value << 32) | word, words, 0))}.bin"
-    return f"{folder}/{name}" if folder else name
+    """How many of the files are deleted. Those of another store cannot be found out here: they count too."""
+    paths = [path for file, action in files for path in (file.path, marks_path(action.get("deletionVector"))) if path is not None]
+    return sum("://" in path or not located(table, path).exists() for path in paths)
 
 
 def _sizes(*sides: Sequence[tuple[_File, Mapping[str, Any]]]) -> tuple[int, int]:
