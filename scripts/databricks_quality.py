@@ -44,7 +44,7 @@ JOIN updates u ON u.update_id = f.update_id
 WHERE f.status <> 'EXCLUDED'""",
     "rules": """\
 SELECT u.pipeline_name, u.started_at, e.update_id, e.updated_at, e.dataset, e.expectation, e.`constraint`, e.action,
-  e.passed_records, e.failed_records, e.pass_rate
+  e.passed_records, e.failed_records, e.pass_rate, e.owner, e.description, e.tags
 FROM expectation_metrics e
 JOIN updates u ON u.update_id = e.update_id""",
     "health": """\
@@ -55,7 +55,8 @@ SELECT changed_at, dataset, change, column_name, data_type, file
 FROM schema_changes""",
     "checks": """\
 SELECT checked_at, dataset, check_name, severity,
-  CASE WHEN success IS NULL THEN 'not run' WHEN success THEN 'passed' ELSE 'failed' END AS result, observed, expected, message
+  CASE WHEN success IS NULL THEN 'not run' WHEN success THEN 'passed' ELSE 'failed' END AS result, observed, expected, message,
+  owner, description, tags
 FROM table_checks""",
 }
 
@@ -168,7 +169,7 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
                 "health",
                 columns_of(
                     "dataset dataset_type last_status last_completed_at minutes_since_completed output_rows dropped_records failed_records"
-                    " pass_rate quarantined_records error"
+                    " pass_rate quarantined_records owner tags description error"
                 ),
             ),
         ),
@@ -186,13 +187,15 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
                 "quality_rules",
                 "Rules",
                 "rules",
-                columns_of("updated_at dataset expectation constraint action passed_records failed_records pass_rate"),
+                columns_of(
+                    "updated_at dataset expectation owner constraint action passed_records failed_records pass_rate tags description"
+                ),
             ),
             table(
                 "quality_checks",
                 "Table checks",
                 "checks",
-                columns_of("checked_at dataset check_name severity result observed expected message"),
+                columns_of("checked_at dataset check_name owner severity result observed expected message tags description"),
             ),
         ),
     ),
@@ -218,7 +221,9 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
     ),
 }
 FILTERED = ("updates", "flows", "rules")
-"""Datasets that have the columns of the filters, which count on every page."""
+"""Datasets that have the columns of the filters by pipeline and time, which count on every page."""
+OWNED = ("rules", "health", "checks")
+"""Datasets whose rows somebody answers for."""
 
 
 def placed(widgets: Sequence[Widget]) -> list[dict[str, Any]]:
@@ -233,7 +238,7 @@ def placed(widgets: Sequence[Widget]) -> list[dict[str, Any]]:
     return layout
 
 
-def filter_of(name: str, title: str, kind: str, field: str) -> dict[str, Any]:
+def filter_of(name: str, title: str, kind: str, field: str, datasets: Sequence[str] = FILTERED) -> dict[str, Any]:
     """A filter on the column `field` of all the datasets that have it."""
     associativity = {"name": f"{field}_associativity", "expression": "COUNT_IF(`associative_filter_predicate_group`)"}
     queries = [
@@ -245,7 +250,7 @@ def filter_of(name: str, title: str, kind: str, field: str) -> dict[str, Any]:
                 "disaggregated": False,
             },
         }
-        for dataset in FILTERED
+        for dataset in datasets
     ]
     fields = [{"fieldName": field, "queryName": query["name"], "displayName": title} for query in queries]
     spec = {"version": 2, "widgetType": kind, "encodings": {"fields": fields}, "frame": {"showTitle": True, "title": title}}
@@ -263,6 +268,7 @@ def dashboard() -> dict[str, Any]:
     filters = [
         filter_of("filter_pipeline", "Pipeline", "filter-multi-select", "pipeline_name"),
         filter_of("filter_time", "Started", "filter-date-range-picker", "started_at"),
+        filter_of("filter_owner", "Owner", "filter-multi-select", "owner", OWNED),
     ]
     layout = [{"widget": one, "position": {"x": 0, "y": at, "width": 1, "height": 1}} for at, one in enumerate(filters)]
     pages.append({"name": "filters", "displayName": "Filters", "pageType": "PAGE_TYPE_GLOBAL_FILTERS", "layout": layout})

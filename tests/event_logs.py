@@ -86,12 +86,22 @@ class LoggedUpdate:
         source: tuple[str, int] | None = None,
         comment: str = "",
         transforms: Sequence[str] = (),
+        owner: str = "",
+        tags: Sequence[str] = (),
+        about: Mapping[str, Mapping[str, Any]] | None = None,
+        comments: Mapping[str, str] | None = None,
     ) -> None:
-        """A dataset with its default flow. `rules`: name to (constraint, action)."""
-        expectations = [{"name": rule, "constraint": text, "action": action} for rule, (text, action) in (rules or {}).items()]
+        """A dataset with its default flow. `rules`: name to (constraint, action); `about`: more of a rule; `comments`: of columns."""
+        said = {rule: {**({"owner": owner} if owner else {}), **(about or {}).get(rule, {})} for rule in rules or {}}
+        expectations = [
+            {"name": rule, "constraint": text, "action": action, **said[rule]} for rule, (text, action) in (rules or {}).items()
+        ]
+        described = {key: value for key, value in (("comment", comment), ("owner", owner), ("tags", list(tags))) if value}
         place = {"source_code": {"file": source[0], "line": source[1]}} if source else {}
-        self.emit("dataset_definition", {"dataset_type": kind, "num_flows": 1, "expectations": expectations, **place}, dataset=name)
-        schema = [{"name": column, "data_type": text} for column, text in columns]
+        body = {"dataset_type": kind, "num_flows": 1, **described, "expectations": expectations, **place}
+        self.emit("dataset_definition", body, dataset=name)
+        noted = {column: {"comment": text} for column, text in (comments or {}).items()}
+        schema = [{"name": column, "data_type": text, **noted.get(column, {})} for column, text in columns]
         flow_type = "MATERIALIZED_VIEW" if kind == "MATERIALIZED_VIEW" else "APPEND"
         about = {"output_dataset": name, "input_datasets": list(reads) or None, "flow_type": flow_type, "comment": comment}
         applied = {"transforms": list(transforms)} if transforms else {}
@@ -134,11 +144,11 @@ class LoggedUpdate:
             verb = "was" if status in ("SKIPPED", "STOPPED") else "has" if status in ("COMPLETED", "FAILED") else "is"
             progress(status, end if end is not None else 1, f"Flow '{name}' {verb} {status} because {why}." if start is None else "")
 
-    def check(self, dataset: str, name: str, success: bool | None, *, severity: str = "warning") -> None:
-        """A result of a table check; `success` None: it was not run."""
+    def check(self, dataset: str, name: str, success: bool | None, *, severity: str = "warning", **about: Any) -> None:
+        """A result of a table check; `success` None: it was not run. `about`: `owner`, `description`, `tags`."""
         observed = {True: "0 duplicates", False: "17 duplicates", None: ""}[success]
         message = "not run: a package is missing" if success is None else f"{observed}, expected 0 duplicates"
-        body = {"dataset": dataset, "table_version": 3, "name": name, "severity": severity, "success": success}
+        body = {"dataset": dataset, "table_version": 3, "name": name, "severity": severity, "success": success, **about}
         self.emit("table_check", {**body, "observed": observed, "expected": "0 duplicates", "message": message}, at=60, dataset=dataset)
 
 
@@ -178,6 +188,15 @@ SHOP: dict[str, tuple[list[str], str, dict[str, tuple[str, str]], int, float]] =
     "gold.customer_value": (["silver.orders", "silver.customers"], "MATERIALIZED_VIEW", {}, 1_180, 8),
     "gold.refund_rate": (["silver.orders", "silver.refunds"], "MATERIALIZED_VIEW", {"rate_below_one": ("rate <= 1", "warn")}, 52, 3),
 }
+SHOP_OWNERS = {"bronze": "intake@example.com", "silver": "orders@example.com", "gold": "finance@example.com"}
+ABOUT_RULES: dict[str, dict[str, Any]] = {
+    "known_currency": {
+        "owner": "finance@example.com",
+        "description": "Sales are added up in four currencies.",
+        "tags": ["money"],
+    },
+    "paid_not_negative": {"owner": "finance@example.com", "tags": ["money", "stops"]},
+}
 FAILURE = """[EXPECTATION_VIOLATION] main.silver.payments: 3 rows broke expectations whose action is fail
   pipelines/silver/payments.py, line 12
   paid_not_negative: paid >= 0
@@ -200,7 +219,19 @@ def _shop_update(log: Log, number: int, chance: random.Random, *, last: bool, fa
         columns = [(f"{short}_id", "BIGINT"), ("amount", "DECIMAL(12,2)"), ("updated_at", "TIMESTAMP")]
         inputs = [f"main.{i}" for i in reads]
         place = (f"pipelines/{layer}/{short}.py", 12)
-        update.define(f"main.{name}", reads=inputs, rules=rules, kind=kind, columns=columns, source=place, comment=f"{short} of the shop.")
+        update.define(
+            f"main.{name}",
+            reads=inputs,
+            rules=rules,
+            kind=kind,
+            columns=columns,
+            source=place,
+            comment=f"{short} of the shop.",
+            owner=SHOP_OWNERS[layer],
+            tags=["daily"] if layer == "gold" else (),
+            about=ABOUT_RULES,
+            comments={"amount": "In the currency of the order."},
+        )
         lineage = [{"name": c, "inputs": [{"dataset": i, "column": "amount"} for i in inputs]} for c, _ in columns[1:2]]
         if inputs:
             update.emit("column_lineage", {"flow_name": f"main.{name}", "output_dataset": f"main.{name}", "columns": lineage})
@@ -250,6 +281,7 @@ def _checks(update: LoggedUpdate, *, success: bool) -> None:
     ]
     for name, severity, held, observed, expected in checks:
         body = {"dataset": "main.silver.orders", "table_version": 3, "name": name, "severity": severity, "success": held}
+        body |= {"owner": SHOP_OWNERS["silver"], "tags": ["keys"]} if severity == "critical" else {}
         message = f"{observed}, expected {expected}"
         update.emit(
             "table_check", {**body, "observed": observed, "expected": expected, "message": message}, at=60, dataset="main.silver.orders"

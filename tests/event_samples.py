@@ -10,7 +10,14 @@ from lakelet.storage.eventlog.events import Event, Origin
 
 START = datetime(2026, 3, 1, 8, tzinfo=timezone.utc)
 RULES = [
-    {"name": "id_ok", "constraint": "id IS NOT NULL", "action": "DROP"},
+    {
+        "name": "id_ok",
+        "constraint": "id IS NOT NULL",
+        "action": "DROP",
+        "owner": "ids@example.com",
+        "description": "To find it.",
+        "tags": ["a", "b"],
+    },
     {"name": "never", "constraint": "id > 0", "action": "WARN"},
 ]
 
@@ -91,6 +98,7 @@ def first_update(log: Log) -> None:
     log.flow(u, "customers", "COMPLETED")
     log.flow(u, "export", "COMPLETED", sink="main.shop.export")
     check = {"dataset": "main.shop.orders", "table_version": 3, "name": "unique id", "severity": "critical", "success": False}
+    check |= {"owner": "shop@example.com", "description": "Once each.", "tags": ["keys"]}
     log.add(u, "table_check", {**check, "observed": "2", "expected": "0", "message": "2 values twice"}, dataset="main.shop.orders")
     log.add(u, "update_progress", {"state": "COMPLETED"})
 
@@ -100,7 +108,8 @@ def second_update(log: Log) -> None:
     u = "u2"
     body = {"cause": "RETRY_ON_FAILURE", "refresh_selection": ["main.shop.orders"], "full_refresh_selection": ["main.shop.orders"]}
     log.add(u, "create_update", body)
-    log.add(u, "dataset_definition", {"dataset_type": "STREAMING_TABLE", "expectations": RULES}, dataset="main.shop.orders")
+    about = {"owner": "shop@example.com", "comment": "What was bought.", "tags": ["daily"]}
+    log.add(u, "dataset_definition", {"dataset_type": "STREAMING_TABLE", **about, "expectations": RULES}, dataset="main.shop.orders")
     log.add(u, "update_progress", {"state": "RUNNING"})
     log.flow(u, "customers", "EXCLUDED")
     log.flow(u, "orders", "QUEUED")

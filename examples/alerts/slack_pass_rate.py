@@ -1,4 +1,4 @@
-"""Posts one message to a Slack webhook when an update has ended: the rules whose pass rate was below a limit in it."""
+"""Posts one message to a Slack webhook when an update has ended: the rules whose pass rate was below a limit in it, with their owners."""
 
 import json
 from collections import defaultdict
@@ -9,12 +9,15 @@ from pyspark import pipelines as dp
 URL = spark.conf.get("alerts.slack_url")
 LIMIT = float(spark.conf.get("alerts.min_pass_rate", "0.95"))
 
+owners = {}  # (dataset, rule): who answers for it, where the definition says so
 counts = defaultdict(lambda: [0, 0])  # (dataset, rule): passed, failed; an update reports them batch by batch
 
 
 @dp.on_event_hook(max_allowable_consecutive_failures=3)
 def post_low_pass_rates(event):
     details = event["details"].get(event["event_type"], {})
+    if event["event_type"] == "dataset_definition":
+        owners.update({(event["origin"]["dataset_name"], rule["name"]): rule.get("owner") for rule in details.get("expectations") or []})
     for rule in (details.get("data_quality") or {}).get("expectations") or []:
         count = counts[rule["dataset"], rule["name"]]
         count[0] += rule["passed_records"]
@@ -24,7 +27,8 @@ def post_low_pass_rates(event):
         counts.clear()
         for (dataset, rule), (passed, failed) in sorted(ended.items()):
             if failed and passed / (passed + failed) < LIMIT:
-                low.append(f"• `{escaped(dataset)}` {escaped(rule)}: {passed / (passed + failed):.1%} of {passed + failed:,} rows")
+                owner = f" ({escaped(owners[dataset, rule])})" if owners.get((dataset, rule)) else ""
+                low.append(f"• `{escaped(dataset)}` {escaped(rule)}{owner}: {passed / (passed + failed):.1%} of {passed + failed:,} rows")
         if low:
             head = (
                 f"*{escaped(event['origin']['pipeline_name'])}*: pass rate below {LIMIT:.0%} in update {event['origin']['update_id'][:6]}"

@@ -13,6 +13,19 @@ export function checkBox(label: string, key: string, checked: boolean, changed: 
   return h("label.check", {}, h("input", { type: "checkbox", "data-key": key, checked, onchange }), label);
 }
 
+/** A list to choose one of; `options` are values with their texts. */
+export function choice(
+  label: string,
+  key: string,
+  options: [string, string][],
+  value: string,
+  changed: (value: string) => void,
+): HTMLElement {
+  const onchange = (event: Event) => changed((event.target as HTMLSelectElement).value);
+  const shown = options.map(([one, text]) => h("option", { value: one, selected: one === value }, text));
+  return h("select", { "aria-label": label, "data-key": key, onchange }, shown);
+}
+
 /** A button that is pressed or not; `name` is an element's name with classes. */
 export function toggle(
   name: string,

@@ -6,6 +6,7 @@ import { quality, quarantine, rules } from "./dataset_quality";
 import { columns, rows, runs, schema, source, transforms, versions } from "./dataset_table";
 import { ago, bytes, counted, duration, exactly, kind, number, percent, when } from "./format";
 import { byName, datasetLink, link, toDataset, toUpdate } from "./links";
+import { ownerLine } from "./owners";
 import { badge } from "./states";
 import type { Dataset, DatasetPage, Overview } from "./types";
 import { failureBox } from "./update";
@@ -40,7 +41,7 @@ export async function datasetView(overview: Overview, name: string): Promise<HTM
     "div.page.dataset",
     {},
     heading(d, page),
-    page.comment ? h("p.lead", {}, page.comment) : "",
+    d.about ? h("p.lead", {}, d.about) : "",
     failures(d, page),
     facts(d, page),
     neighbours(overview, d, page),
@@ -59,8 +60,14 @@ function heading(d: Dataset, page: DatasetPage): HTMLElement[] {
     h("nav.crumbs", { "aria-label": "Where this is" }, link("#/", "datasets"), " / ", layer),
     h("h1", {}, d.short, " ", d.state ? badge(d.state) : ""),
     h("p.sub", {}, d.name !== d.short ? h("code", {}, d.name) : "", ` ${kind(d.kind)}`, flow, place),
+    d.owner || d.tags.length
+      ? h("p.sub.whose", {}, ownerLine({ owner: d.owner, tags: d.tags }))
+      : h("p.sub.whose", {}, noOwner()),
   ];
 }
+
+const noOwner = (): HTMLElement =>
+  h("small.about", {}, "no owner: its table property ", h("code", {}, "lakelet.owner"), " names one");
 
 function failures(d: Dataset, page: DatasetPage): HTMLElement[] {
   return page.failures.map((f) =>

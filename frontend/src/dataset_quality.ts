@@ -3,6 +3,7 @@
 import { chart, figure, type Line } from "./charts";
 import { css, empty, h, section } from "./dom";
 import { compact, percent } from "./format";
+import { ownerLine } from "./owners";
 import { checkTable, MOST, noRules, rateOf, ruleCells, ruleHeads, slotsOf } from "./quality";
 import { sampleTable } from "./samples";
 import { rowHead, table } from "./tables";
@@ -69,15 +70,8 @@ export function rules(page: DatasetPage): HTMLElement {
   if (!page.rules.length && !page.checks.length) return section("Rules", 0, noRules());
   const slots = slotsOf(page.rules);
   const row = (rule: Rule) => {
-    const notes = [rule.description, rule.owner && `owner ${rule.owner}`, ...(rule.tags ?? [])];
-    const noted = notes.filter(Boolean).join(" · ");
     const constraint = h("small.code", {}, rule.constraint);
-    return h(
-      "tr",
-      {},
-      rowHead(h("code.rule", {}, rule.name), constraint, noted ? h("small", {}, noted) : ""),
-      ruleCells(rule, slots),
-    );
+    return h("tr", {}, rowHead(h("code.rule", {}, rule.name), constraint, ownerLine(rule)), ruleCells(rule, slots));
   };
   return section(
     "Rules",

@@ -40,11 +40,11 @@ export function columns(overview: Overview, page: DatasetPage): HTMLElement {
     const lines = found.map(([d, c]) => h("li", {}, datasetLink(overview, d, "columns"), h("code", {}, `.${c}`)));
     return h("ul.refs", {}, lines);
   };
-  const body = growingRows(page.columns, ([name, type, above, below]) =>
+  const body = growingRows(page.columns, ([name, type, above, below, comment]) =>
     h(
       "tr",
       {},
-      rowHead(h("code.rule", {}, name)),
+      rowHead(h("code.rule", {}, name), comment ? h("small", {}, comment) : ""),
       h("td", {}, h("span.type", { title: type }, type)),
       lineage ? [h("td", {}, refs(above)), h("td", {}, refs(below))] : null,
     ),

@@ -6,6 +6,7 @@ import { empty, growingRows, h, section } from "./dom";
 import { ago, duration, exactly, kind } from "./format";
 import { draw, type Graph } from "./graph";
 import { link, toDataset } from "./links";
+import { isMine, ownedTexts, ownerChoice } from "./owners";
 import { badge, GROUPS, mark, tone } from "./states";
 import { lostCell, numberCell, numbers, rateCell, rowHead, table, texts } from "./tables";
 import type { Dataset, Overview } from "./types";
@@ -38,14 +39,23 @@ export function datasets(overview: Overview): HTMLElement {
     wanted = text;
     show();
   });
-  const bar = h("div.toolbar", {}, filter, group("div.chips", "State", states), group("div.tabs", "Shape", shapes));
+  const owners = ownerChoice("owner", all, show);
+  const bar = h(
+    "div.toolbar",
+    {},
+    filter,
+    owners,
+    group("div.chips", "State", states),
+    group("div.tabs", "Shape", shapes),
+  );
   show();
   return section("Datasets", all.length, bar, holder);
 }
 
 function matches(d: Dataset): boolean {
   const states = GROUPS.find(([name]) => name === only)?.[1] ?? [];
-  return (!wanted || d.name.toLowerCase().includes(wanted)) && (!only || states.includes(d.state));
+  const isWanted = !wanted || [d.name, ...ownedTexts(d)].some((text) => text.toLowerCase().includes(wanted));
+  return isWanted && isMine(d) && (!only || states.includes(d.state));
 }
 
 /** The graph that is there stays where it fits, with its place and focus. */
@@ -97,7 +107,7 @@ function row(d: Dataset): HTMLElement {
   return h(
     "tr",
     {},
-    rowHead(name, h("small", {}, [kind(d.kind), layer].filter(Boolean).join(" · "))),
+    rowHead(name, h("small", {}, [kind(d.kind), layer, d.owner].filter(Boolean).join(" · "))),
     h("td", {}, badge(d.state)),
     numberCell(d.rows),
     numberCell(d.state ? d.wrote : null),

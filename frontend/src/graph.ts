@@ -23,6 +23,7 @@ export function said(d: Dataset): string {
   if (d.rules) facts.push(`${percent(d.rate)} passed`);
   if (d.dropped) facts.push(`${compact(d.dropped)} dropped`);
   facts.push(`last rows ${ago(d.rows_at)}`);
+  if (d.owner) facts.push(`owner ${d.owner}`);
   return facts.join(", ");
 }
 

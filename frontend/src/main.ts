@@ -21,7 +21,8 @@ const main = h("main", { id: "main", tabindex: -1 });
 const written = h("span.written");
 
 async function view(path: string[]): Promise<HTMLElement> {
-  if (path[0] === "quality") return qualityView(overview, await load<Quality>("quality"));
+  if (path[0] === "quality")
+    return qualityView(overview, await load<Quality>("quality"), decodeURIComponent(path[1] ?? ""));
   if (path[0] === "updates") return updatesView(overview, path[1] ? Number(path[1]) : null);
   if (path[0] === "update") return updateView(overview, Number(path[1]));
   if (path[0] === "dataset") return datasetView(overview, decodeURIComponent(path[1] ?? ""));
@@ -185,7 +186,7 @@ async function start(): Promise<void> {
 }
 
 function keys(event: KeyboardEvent): void {
-  const typing = (event.target as HTMLElement).matches?.("input, textarea, select");
+  const typing = (event.target as HTMLElement).matches?.("input, textarea");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
     document.getElementById("search")?.focus();

@@ -5,6 +5,7 @@ import { checkBox, filterBox, group, press, toggle } from "./controls";
 import { empty, growing, growingRows, h, section } from "./dom";
 import { ago, exactly, number, percent } from "./format";
 import { datasetLink } from "./links";
+import { askFor, isMine, ownedTexts, ownerChoice, ownerLine } from "./owners";
 import { rate } from "./states";
 import { numberCell, numbers, rateCell, rowHead, table, texts } from "./tables";
 import type { Check, Overview, Point, Quality, QualityRow, Ref } from "./types";
@@ -68,12 +69,15 @@ export function ruleCells(rule: { action: string; points: Point[] }, slots: numb
   ];
 }
 
-export function qualityView(overview: Overview, quality: Quality): HTMLElement {
+/** `owner`: the one that the address names, or nothing. */
+export function qualityView(overview: Overview, quality: Quality, owner = ""): HTMLElement {
+  askFor(owner);
   if (!quality.rows.length && !quality.checks.length) return h("div.page.wide", {}, h("h1", {}, "Quality"), noRules());
   const slots = slotsOf(quality.rows);
   const body = h("tbody");
   const none = empty("No rule matches. Clear the filter to see all of them.");
   const count = h("span.count");
+  const checked = h("div.checked");
   const drawn = table("Rules", ruleHeads(), body, { table: "rules" });
   const show = () => {
     const found = quality.rows.filter((r) => matches(overview, r)).sort(order === "worst" ? worstFirst : byDataset);
@@ -83,25 +87,35 @@ export function qualityView(overview: Overview, quality: Quality): HTMLElement {
     none.hidden = found.length > 0;
     drawn.hidden = !found.length;
     press(orders, order);
+    checked.replaceChildren(
+      ...[
+        checks(
+          overview,
+          quality.checks.filter((c) => matchesCheck(overview, c)),
+        ),
+      ].flatMap((c) => c ?? []),
+    );
   };
   const orders = orderButtons(show);
   const filter = filterBox("Filter rules and datasets", "filter-rules", wanted, (text) => {
     wanted = text;
     show();
   });
-  const box = checkBox("only rules with broken rows", "problems", problems, (on) => {
+  const box = checkBox("only what is broken", "problems", problems, (on) => {
     problems = on;
     show();
   });
-  const bar = h("div.toolbar", {}, filter, box, group("div.tabs", "Order", orders));
+  const owners = ownerChoice("owner-rules", [...quality.rows, ...quality.checks], show);
+  const bar = h("div.toolbar", {}, filter, owners, box, group("div.tabs", "Order", orders));
   show();
   const heading = h("h2", { id: "s-rules" }, "Rules", count);
   return h(
     "div.page.wide",
     {},
     h("h1", {}, "Quality"),
-    checks(overview, quality),
-    h("section.block", { "aria-labelledby": "s-rules" }, heading, bar, key(), drawn, none),
+    bar,
+    checked,
+    h("section.block", { "aria-labelledby": "s-rules" }, heading, key(), drawn, none),
   );
 }
 
@@ -144,22 +158,29 @@ function key(): HTMLElement {
 }
 
 function matches(overview: Overview, r: QualityRow): boolean {
-  if (problems && !latest(r.points)?.[2]) return false;
-  const texts = [r.rule, overview.datasets[r.d].name, r.constraint];
-  return !wanted || texts.some((text) => text.toLowerCase().includes(wanted));
+  if (!isMine(r) || (problems && !latest(r.points)?.[2])) return false;
+  return isWanted([r.rule, overview.datasets[r.d].name, r.constraint, ...ownedTexts(r)]);
 }
+
+function matchesCheck(overview: Overview, c: Check & { d: Ref }): boolean {
+  if (!isMine(c) || (problems && c.success)) return false;
+  const dataset = typeof c.d === "string" ? c.d : overview.datasets[c.d].name;
+  return isWanted([c.name, dataset, c.message, ...ownedTexts(c)]);
+}
+
+const isWanted = (texts: string[]): boolean => !wanted || texts.some((text) => text.toLowerCase().includes(wanted));
 
 function row(overview: Overview, r: QualityRow, slots: number): HTMLElement {
   const name = h("span.two", {}, datasetLink(overview, r.d, "rules"), h("code.rule", {}, r.rule));
   const constraint = h("small.code", { title: r.constraint }, r.constraint);
-  return h("tr", {}, rowHead(name, constraint), ruleCells(r, slots));
+  return h("tr", {}, rowHead(name, constraint, ownerLine(r)), ruleCells(r, slots));
 }
 
-function checks(overview: Overview, quality: Quality): HTMLElement | null {
-  if (!quality.checks.length) return null;
-  const sorted = [...quality.checks].sort((a, b) => Number(a.success ?? 0.5) - Number(b.success ?? 0.5));
-  const found = checkTable(sorted, (c) => datasetLink(overview, c.d, "rules"));
-  return section("Table checks", sorted.length, found);
+function checks(overview: Overview, found: Quality["checks"]): HTMLElement | null {
+  if (!found.length) return null;
+  const sorted = [...found].sort((a, b) => Number(a.success ?? 0.5) - Number(b.success ?? 0.5));
+  const drawn = checkTable(sorted, (c) => datasetLink(overview, c.d, "rules"));
+  return section("Table checks", sorted.length, drawn);
 }
 
 /** Results of checks of whole tables; `about` gives the dataset where the table is not about one. */
@@ -174,7 +195,7 @@ export function checkTable<C extends Check & { d?: Ref }>(
     return h(
       "tr",
       {},
-      rowHead(dataset, h("code.rule", {}, c.name), h("small", {}, c.message)),
+      rowHead(dataset, h("code.rule", {}, c.name), h("small", {}, c.message), ownerLine(c)),
       h("td", {}, h(`span.${mood}`, {}, result), h("small", {}, c.severity)),
       h("td", {}, h("span.code", {}, c.observed || "–")),
       h("td", {}, h("span.code", {}, c.expected || "–")),

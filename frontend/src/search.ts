@@ -4,6 +4,7 @@ import { load } from "./data";
 import { h } from "./dom";
 import { when } from "./format";
 import { toDataset, toUpdate } from "./links";
+import { ownedTexts, toOwner } from "./owners";
 import { mark } from "./states";
 import type { Overview, Quality, Search } from "./types";
 
@@ -26,7 +27,7 @@ export function searchBox(overview: () => Overview): HTMLElement {
     autocomplete: "off",
     spellcheck: "false",
     role: "combobox",
-    "aria-label": "Search datasets, columns, rules and updates",
+    "aria-label": "Search datasets, columns, rules, owners and updates",
     "aria-expanded": "false",
     "aria-controls": "hits",
     "aria-autocomplete": "list",
@@ -125,15 +126,16 @@ function matches(overview: Overview, columns: Search, quality: Quality, text: st
     const at = name.toLowerCase().indexOf(text);
     return at < 0 ? -1 : at === 0 ? 0 : 1;
   };
+  /** The text of the owner, tags or description that has what is looked for. */
+  const said = (o: Parameters<typeof ownedTexts>[0]): string => ownedTexts(o).find((one) => rank(one) >= 0) ?? "";
   overview.datasets.forEach((d, i) => {
-    const weight = Math.max(rank(d.short), rank(d.name));
-    if (weight >= 0)
+    if (Math.max(rank(d.short), rank(d.name)) >= 0 || said(d))
       found.push({
         href: toDataset(d.name),
         text: d.short,
-        about: "dataset",
+        about: said(d) || "dataset",
         state: d.state,
-        weight: rank(d.short) === 0 ? 0 : 1,
+        weight: rank(d.short) === 0 ? 0 : rank(d.name) >= 0 ? 1 : 5,
       });
     for (const column of columns.columns[i] ?? []) {
       const at = rank(column);
@@ -149,15 +151,25 @@ function matches(overview: Overview, columns: Search, quality: Quality, text: st
   });
   for (const r of quality.rows) {
     const at = rank(r.rule);
-    if (at >= 0)
+    if (at >= 0 || said(r))
       found.push({
         href: toDataset(overview.datasets[r.d].name, "rules"),
         text: r.rule,
         about: `rule of ${overview.datasets[r.d].short}`,
         state: "",
-        weight: at + 2,
+        weight: at >= 0 ? at + 2 : 6,
       });
   }
+  const owned = [...overview.datasets, ...quality.rows, ...quality.checks];
+  for (const owner of new Set(owned.map((o) => o.owner)))
+    if (owner && rank(owner) >= 0)
+      found.push({ href: toOwner(owner), text: owner, about: "owner: rules and checks", state: "", weight: 2 });
+  for (const c of quality.checks)
+    if (rank(c.name) >= 0 || said(c)) {
+      const name = typeof c.d === "string" ? c.d : overview.datasets[c.d].name;
+      const about = `check of ${typeof c.d === "string" ? c.d : overview.datasets[c.d].short}`;
+      found.push({ href: toDataset(name, "rules"), text: c.name, about, state: "", weight: rank(c.name) >= 0 ? 3 : 6 });
+    }
   for (const u of overview.recent)
     if (u.short.startsWith(text))
       found.push({ href: toUpdate(u.n), text: `update ${u.short}`, about: when(u.start), state: u.state, weight: 0 });

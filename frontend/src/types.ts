@@ -26,6 +26,10 @@ export interface Dataset {
   name: string;
   short: string;
   kind: string;
+  owner: string;
+  tags: string[];
+  /** Its description. */
+  about: string;
   pipeline: string;
   layer: string;
   in: number[];
@@ -63,7 +67,14 @@ export interface Overview {
 /** [number of the update, passed, failed] */
 export type Point = [number, number, number];
 
-export interface Check {
+/** What its author says of a rule or a check. */
+export interface About {
+  description: string;
+  owner: string;
+  tags: string[];
+}
+
+export interface Check extends About {
   name: string;
   severity: string;
   success: boolean | null;
@@ -74,7 +85,7 @@ export interface Check {
   message: string;
 }
 
-export interface QualityRow {
+export interface QualityRow extends About {
   d: number;
   rule: string;
   constraint: string;
@@ -89,13 +100,10 @@ export interface Search {
   columns: string[][];
 }
 
-export interface Rule {
+export interface Rule extends About {
   name: string;
   constraint: string;
   action: string;
-  description?: string;
-  owner?: string;
-  tags?: string[];
   points: Point[];
 }
 export interface Sample {
@@ -141,11 +149,11 @@ export interface Table {
 }
 export interface DatasetPage {
   name: string;
-  comment: string;
   flows: [string, string, string, [string, number] | null][];
   transforms: string[];
   readers: number[];
-  columns: [string, string, [Ref, string][], [Ref, string][]][];
+  /** Name, type, columns that it is computed from, columns that are computed from it, comment. */
+  columns: [string, string, [Ref, string][], [Ref, string][], string][];
   lineage: boolean;
   rules: Rule[];
   checks: Check[];

@@ -199,7 +199,8 @@ declared AS (
         get_json_object(details, '$.dataset_definition.expectations'),
         get_json_object(details, '$.flow_definition.view_expectations')
       ),
-      'ARRAY<STRUCT<dataset: STRING, name: STRING, `constraint`: STRING, action: STRING>>'
+      'ARRAY<STRUCT<dataset: STRING, name: STRING, `constraint`: STRING, action: STRING,
+         description: STRING, owner: STRING, tags: ARRAY<STRING>>>'
     )) AS rule
   FROM event_log_raw
   WHERE event_type IN ('dataset_definition', 'flow_definition')
@@ -210,7 +211,10 @@ rules AS (
     coalesce(rule.dataset, dataset) AS dataset,
     rule.name AS expectation,
     max(rule.`constraint`) AS `constraint`,
-    max(rule.action) AS action
+    max(rule.action) AS action,
+    max(rule.owner) AS owner,
+    max(rule.description) AS description,
+    max(array_join(rule.tags, ', ')) AS tags
   FROM declared
   GROUP BY update_id, coalesce(rule.dataset, dataset), rule.name
 )
@@ -224,7 +228,10 @@ SELECT
   r.action,
   m.passed_records,
   m.failed_records,
-  m.passed_records / nullif(m.passed_records + m.failed_records, 0) AS pass_rate
+  m.passed_records / nullif(m.passed_records + m.failed_records, 0) AS pass_rate,
+  r.owner,
+  r.description,
+  r.tags
 FROM measured m
 LEFT JOIN rules r ON r.update_id = m.update_id AND r.dataset = m.dataset AND r.expectation = m.expectation;
 
@@ -240,7 +247,10 @@ WITH events AS (
     timestamp AS at,
     struct(timestamp, sequence.data_plane_id.seq_no) AS place,
     get(error.exceptions, 0).message AS problem,
-    get_json_object(details, '$.dataset_definition.dataset_type') AS dataset_type,
+    from_json(
+      get_json_object(details, '$.dataset_definition'),
+      'dataset_type STRING, owner STRING, comment STRING, tags ARRAY<STRING>'
+    ) AS said,
     from_json(
       get_json_object(details, '$.flow_progress'),
       'status STRING,
@@ -266,7 +276,13 @@ flows AS (
     dataset,
     flow_name,
     min(at) FILTER (WHERE event_type = 'create_update') AS created_at,
-    max(struct(at, dataset_type)) FILTER (WHERE event_type = 'dataset_definition') AS defined,
+    max(struct(
+      at,
+      said.dataset_type AS dataset_type,
+      said.owner AS owner,
+      said.comment AS description,
+      array_join(said.tags, ', ') AS tags
+    )) FILTER (WHERE event_type = 'dataset_definition') AS defined,
     max_by(found.status, place) FILTER (WHERE event_type = 'flow_progress') AS status,
     max(at) FILTER (WHERE found.status NOT IN ('QUEUED', 'EXCLUDED')) AS last_at,
     max(at) FILTER (WHERE output_rows + deleted_rows > 0) AS rows_at,
@@ -336,7 +352,10 @@ SELECT
   failed_records,
   passed_records / nullif(passed_records + failed_records, 0) AS pass_rate,
   quarantined_records,
-  error
+  error,
+  latest.owner AS owner,
+  latest.description AS description,
+  latest.tags AS tags
 FROM numbered
 WHERE age = 1 AND took_part;
 
@@ -435,7 +454,7 @@ WITH checks AS (
     from_json(
       get_json_object(details, '$.table_check'),
       'dataset STRING, table_version BIGINT, name STRING, severity STRING, success BOOLEAN,
-       observed STRING, expected STRING, message STRING'
+       observed STRING, expected STRING, message STRING, owner STRING, description STRING, tags ARRAY<STRING>'
     ) AS found
   FROM event_log_raw
   WHERE event_type = 'table_check'
@@ -450,5 +469,8 @@ SELECT
   found.success AS success,
   found.observed AS observed,
   found.expected AS expected,
-  found.message AS message
+  found.message AS message,
+  found.owner AS owner,
+  found.description AS description,
+  array_join(found.tags, ', ') AS tags
 FROM checks;

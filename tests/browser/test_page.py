@@ -161,6 +161,34 @@ def test_search_finds_datasets_columns_rules_and_updates_by_keys_alone(shop_page
     assert page.inner_text("h1").startswith("silver.refunds")
 
 
+def test_an_owner_finds_what_is_theirs(shop_page) -> None:
+    page = shop_page("quality")
+    page.wait_for_selector("[aria-label='Rules'] tbody tr")
+    page.select_option("[data-key=owner-rules]", "finance@example.com")
+    mine = texts(page, "[aria-label='Rules'] tbody th code.rule")
+    assert sorted(mine) == ["known_currency", "paid_not_negative", "rate_below_one", "sales_not_negative"]
+    assert page.locator("[aria-label='Table checks']").count() == 0
+    said = next(text for text in texts(page, "[aria-label='Rules'] tbody th") if "known_currency" in text)
+    assert said.endswith("Sales are added up in four currencies. owner finance@example.com money")
+    page.evaluate("location.hash = '#/quality/' + encodeURIComponent('orders@example.com')")
+    page.wait_for_selector("[aria-label='Table checks'] tbody tr")
+    assert page.input_value("[data-key=owner-rules]") == "orders@example.com"
+    page.fill("[aria-label='Filter rules and datasets']", "keys")
+    assert texts(page, "[aria-label='Table checks'] code.rule") == ["order_id is unique"]
+    page.fill("[aria-label='Filter rules and datasets']", "")
+    page.select_option("[data-key=owner-rules]", "")
+    page.focus("[data-key=owner-rules]")
+    page.keyboard.press("/")
+    page.keyboard.type("finance@")
+    page.wait_for_selector(".hits li b")
+    assert texts(page, ".hits li")[0] == "finance@example.com owner: rules and checks"
+    page.keyboard.press("Escape")
+    page.evaluate(f"location.hash = '#/dataset/{ORDERS}'")
+    page.wait_for_selector(".whose")
+    assert texts(page, ".whose") == ["owner orders@example.com"]
+    assert "amount In the currency of the order." in texts(page, "[data-part=columns] tbody th")
+
+
 def test_the_graph_is_walked_with_the_keyboard(shop_page) -> None:
     page = shop_page()
     page.locator(".node", has_text="bronze.orders_raw").focus()

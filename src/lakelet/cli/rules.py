@@ -49,25 +49,31 @@ def register(app: typer.Typer) -> None:
         rules_app.command(name)(command)
 
 
-def list_rules(asked: o.CommonOptions) -> None:
+def list_rules(
+    asked: o.CommonOptions,
+    owner: Annotated[str, typer.Option("--owner", metavar="NAME", help="Only the rules of this owner.")] = "",
+) -> None:
     """List all rules: those of the rule files and those that the code declares."""
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)
     with stdout_for_data(asked), shown_phases(sys.stderr):
-        found = checking.list_rules(pipeline, folder)
+        found = [rule for rule in checking.list_rules(pipeline, folder) if owner in ("", rule.owner)]
     if asked.as_json:
         _write_json(rule.as_json() for rule in found)
         return
     short = shortener([rule.dataset for rule in found if rule.dataset])
     rows = [
-        (short(rule.dataset or "-") if rule.used else "(no dataset)", rule.name, rule.action, printable(rule.constraint), str(rule.where))
+        (
+            short(rule.dataset or "-") if rule.used else "(no dataset)",
+            *(rule.name, rule.action, printable(rule.owner) or "-", printable(rule.constraint), str(rule.where)),
+        )
         for rule in found
     ]
-    for line in aligned(rows, header=("dataset", "rule", "action", "constraint", "")):
+    for line in aligned(rows, header=("dataset", "rule", "action", "owner", "constraint", "")):
         write_data(line)
     if not found:
-        write_note("The pipeline has no rules.")
+        write_note(f"No rule has the owner {owner}." if owner else "The pipeline has no rules.")
 
 
 def check(asked: o.CommonOptions) -> None:

@@ -20,6 +20,10 @@ RESET_ALLOWED = "pipelines.reset.allowed"
 TOMBSTONES = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 DROP_INACTIVE = "pipelines.dropInactiveTables"
 QUARANTINE = "lakelet.quarantine"
+OWNER = ("lakelet.owner", "owner")
+TAGS = ("lakelet.tags", "tags")
+LAKELET_PROPERTIES = (QUARANTINE, OWNER[0], TAGS[0])
+"""Table properties of Lakelet's own."""
 MANAGED = "pipelines.autoOptimize.managed"
 Z_ORDER = "pipelines.autoOptimize.zOrderCols"
 MIN_PAUSE = "spark.sql.pipelines.execution.watchdog.minRetryTime"
@@ -35,6 +39,16 @@ def look_up(settings: Mapping[str, str], *keys: str) -> str | None:
     """The value of the first of `keys` that is set, whatever its case; None if none is."""
     by_lower = {key.lower(): value for key, value in settings.items()}
     return next((by_lower[key.lower()] for key in keys if key.lower() in by_lower), None)
+
+
+def owner_in(table_properties: Mapping[str, str]) -> str:
+    """Who answers for a table, as its properties say; "" where they do not."""
+    return (look_up(table_properties, *OWNER) or "").strip()
+
+
+def tags_in(table_properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The tags of a table: its property has them with commas between them."""
+    return tuple(dict.fromkeys(tag for text in (look_up(table_properties, *TAGS) or "").split(",") if (tag := text.strip())))
 
 
 def whole(text: str) -> int:

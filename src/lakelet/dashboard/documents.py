@@ -31,7 +31,7 @@ from lakelet.storage.eventlog.summaries import (
 )
 from lakelet.storage.rule_counts import RuleCount, pass_rate
 
-FORMAT = 1
+FORMAT = 2
 PAGE = 100
 """Updates per page."""
 RECENT = 40
@@ -93,6 +93,9 @@ class Site:
             "name": view.name,
             "short": view.short,
             "kind": definition.kind if definition else "",
+            "owner": definition.owner if definition else "",
+            "tags": list(definition.tags) if definition else [],
+            "about": definition.description if definition else "",
             "pipeline": definition.pipeline if definition else "",
             "layer": view.layer,
             "in": [self.numbers[name] for name in view.inputs],
@@ -124,8 +127,7 @@ class Site:
                     {
                         "d": self.numbers[view.name],
                         "rule": series.rule,
-                        "constraint": rule.constraint if rule else "",
-                        "action": rule.action if rule else "",
+                        **_rule_document(rule),
                         "points": [_rule_point(*point) for point in series.points[-RECENT:]],
                     }
                 )
@@ -145,7 +147,6 @@ class Site:
         text = self.texts.text(definition.source) if definition else None
         return {
             "name": view.name,
-            "comment": next((flow.comment for flow in definition.flows if flow.comment), "") if definition else "",
             "flows": [[f.name, f.flow_type, f.language, _source_place(f)] for f in definition.flows] if definition else [],
             "transforms": list(dict.fromkeys(call for flow in definition.flows for call in flow.transforms)) if definition else [],
             "readers": [self.numbers[name] for name in self._readers[view.name]],
@@ -171,7 +172,9 @@ class Site:
         lines = [line for line in view.definition.lineage if line.column == name] if view.definition else []
         above = dict.fromkeys(found for line in lines for found in line.inputs)
         below = self._columns_below.get((view.name, name), ())
-        return [name, kind, [self._column_reference(*found) for found in above], [self._column_reference(*found) for found in below]]
+        comments = dict(pair for flow in view.definition.flows for pair in flow.comments) if view.definition else {}
+        places = [self._column_reference(*found) for found in above], [self._column_reference(*found) for found in below]
+        return [name, kind, *places, comments.get(name, "")]
 
     def _column_reference(self, dataset: str, column: str) -> list[Any]:
         """A column of a dataset, which is its number, or its name where the page does not have it."""
@@ -181,10 +184,8 @@ class Site:
         defined = self._defined_rules(view)
         found = []
         for series in view.rules:
-            rule = defined.get(series.rule)
-            about = {"constraint": rule.constraint, "action": rule.action} if rule else {"constraint": "", "action": ""}
-            more = {"description": rule.description, "owner": rule.owner, "tags": list(rule.tags)} if rule else {}
-            found.append({"name": series.rule, **about, **more, "points": [_rule_point(*point) for point in series.points]})
+            points = [_rule_point(*point) for point in series.points]
+            found.append({"name": series.rule, **_rule_document(defined.get(series.rule)), "points": points})
         return found
 
     def _defined_rules(self, view: DatasetView) -> Mapping[str, RuleDefinition]:
@@ -277,6 +278,14 @@ def _columns_of(items: Sequence[Any], shape: Any) -> Document:
     return {key: [row[key] for row in rows] for key in rows[0]} if rows else {}
 
 
+def _rule_document(rule: RuleDefinition | None) -> Document:
+    """What a rule is; without values for one of which only counts are known."""
+    if rule is None:
+        return {"constraint": "", "action": "", "description": "", "owner": "", "tags": []}
+    about = {"description": rule.description, "owner": rule.owner, "tags": list(rule.tags)}
+    return {"constraint": rule.constraint, "action": rule.action, **about}
+
+
 def _rule_point(number: int, count: RuleCount) -> list[int]:
     """A measurement of a rule: number of the update, passed, failed."""
     return [number, count.passed, count.failed]
@@ -318,7 +327,8 @@ def _run_of_dataset(run: DatasetSummary) -> Document:
 
 def _check_document(check: TableCheckResult) -> Document:
     shown = {"name": check.name, "severity": check.severity, "success": check.success, "version": check.table_version}
-    return {**shown, "at": check.at, "observed": check.observed, "expected": check.expected, "message": check.message}
+    about = {"description": check.description, "owner": check.owner, "tags": list(check.tags)}
+    return {**shown, "at": check.at, "observed": check.observed, "expected": check.expected, "message": check.message, **about}
 
 
 def _failure_document(run: FlowSummary, update: int) -> Document:

@@ -149,7 +149,7 @@ def _timestamp_literal(timestamp: datetime) -> str:
     return f"TIMESTAMP '{timestamp.astimezone(timezone.utc).isoformat()}'"
 
 
-_FORMAT = 5
+_FORMAT = 6
 _WITH_DEFINITIONS = 2
 """Number of newest updates of a pipeline that keep their definitions: the page compares the last one with those before."""
 

@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.text import listed
 from lakelet.base.user_code import display_path
 from lakelet.config import delta_properties
-from lakelet.config.properties import QUARANTINE, examine, look_up, switch
+from lakelet.config.properties import LAKELET_PROPERTIES, QUARANTINE, examine, look_up, switch
 from lakelet.files.reads import module_names
 from lakelet.language.failed_parts import root_name
 from lakelet.language.model import Dataset, Definitions, Flow, Kind
@@ -66,9 +67,9 @@ def _lakelet_property_errors(dataset: Dataset, definitions: Definitions) -> Iter
             refused = _reason_against_quarantine(dataset, definitions) if wanted else None
             if refused is not None:
                 yield LakeletError("QUARANTINE_REFUSED", refused[0], dataset=name, where=where, todo=refused[1])
-        elif key.lower().startswith("lakelet."):
-            near = nearest_names(key, [QUARANTINE])
-            todo = f"Leave it out; {QUARANTINE} is the one that tables may have."
+        elif key.lower().startswith("lakelet.") and key.lower() not in LAKELET_PROPERTIES:
+            near = nearest_names(key, LAKELET_PROPERTIES)
+            todo = f"Leave it out; tables may have {listed(LAKELET_PROPERTIES, 5)}."
             yield LakeletError("PROPERTY_UNKNOWN", f"Lakelet has no property {key}", dataset=name, where=where, nearest=near, todo=todo)
 
 

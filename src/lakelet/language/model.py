@@ -13,7 +13,7 @@ from typing import Any, Literal
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.base.text import TextEnum
-from lakelet.config.properties import QUARANTINE, look_up
+from lakelet.config.properties import QUARANTINE, look_up, owner_in, tags_in
 
 QueryFunction = Callable[[], Any]
 """A dataset's function: no arguments in, a Spark DataFrame out."""
@@ -56,13 +56,16 @@ class RefreshPolicy(Enum):
 @dataclass(frozen=True)
 class Expectation:
     """A named boolean constraint. `constraint` is SQL text or a Spark Column; `written`: the text as it stands in the code, where the
-    constraint says it in Spark's words."""
+    constraint says it in Spark's words. `description`, `owner`, `tags`: as its rule file has them."""
 
     name: str
     constraint: Any
     action: Action
     where: Location
     written: str | None = None
+    description: str = ""
+    owner: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -130,6 +133,16 @@ class Dataset:
         """Whether the rows that its drop rules leave out are kept in a quarantine (QU-1)."""
         asked = (look_up(self.table_properties, QUARANTINE) or "").strip().lower() == "true"
         return asked and any(rule.action is Action.DROP for rule in self.expectations)
+
+    @property
+    def owner(self) -> str:
+        """Who answers for it, as its properties say; "" where they do not."""
+        return owner_in(self.table_properties)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that its properties have."""
+        return tags_in(self.table_properties)
 
     @property
     def quarantine(self) -> TableName:

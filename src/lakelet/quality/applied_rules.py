@@ -25,7 +25,10 @@ _DP = re.compile(r"^\s*(from pyspark import pipelines as dp|import dlt as dp)\b|
 
 
 def with_rule_locations(definitions: Definitions, folder: Path) -> Definitions:
-    """The definitions with the position in the rule file of each rule that comes from one. Errors in rule files are left to others."""
+    """The definitions with what the rule file says of each rule that comes from one: its position, description, owner and tags.
+
+    Errors in rule files are left to others.
+    """
     if not any(dataset.expectations for dataset in definitions.datasets):
         return definitions
     written = [rule for path in rule_files(folder) for rule in read_rule_file(path).rules]
@@ -34,8 +37,13 @@ def with_rule_locations(definitions: Definitions, folder: Path) -> Definitions:
 
 def _located(dataset: Dataset, written: Sequence[Rule]) -> Dataset:
     origins = [(rule, origin(dataset, rule, written)) for rule in dataset.expectations]
-    found = tuple(replace(rule, where=Location(entry.file, entry.line)) if entry else rule for rule, entry in origins)
+    found = tuple(_with_entry(rule, entry) if entry else rule for rule, entry in origins)
     return replace(dataset, expectations=found) if any(entry for _, entry in origins) else dataset
+
+
+def _with_entry(rule: Expectation, entry: Rule) -> Expectation:
+    where, description, owner = Location(entry.file, entry.line), entry.description or "", entry.owner or ""
+    return replace(rule, where=where, description=description, owner=owner, tags=entry.tags)
 
 
 def origin(dataset: Dataset, expectation: Expectation, written: Sequence[Rule]) -> Rule | None:

@@ -7,13 +7,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.config.rule_files import SECTIONS, Check, read_rule_file, rule_files
-from lakelet.quality.suites import SuiteExpectation, check_name, expectation_of, read_suite, suite_files
+from lakelet.quality.suites import META, SuiteExpectation, check_name, expectation_of, read_suite, suite_files
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,17 @@ class TableCheck:
     expectation: SuiteExpectation
     check: Check | None
     where: Location
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What its author says of it: `description`, `owner`, `tags`; without what is not said."""
+        if self.check is not None:
+            given: Mapping[str, Any] = self.check._asdict()
+        else:
+            given = found if isinstance(found := self.expectation.meta.get(META), Mapping) else {}
+        texts = {key: str(given[key]) for key in ("description", "owner") if given.get(key)}
+        tags = given.get("tags") or ()
+        return {**texts, "tags": list(map(str, tags))} if tags and not isinstance(tags, str) else texts
 
     @property
     def digest(self) -> str:

@@ -37,6 +37,7 @@ class KnownRule:
         where: in the rule file, or in the code for a rule that is written there.
         rule: the entry of the rule file, None for a rule of code.
         used: whether a dataset declares it.
+        owner: of the rule, else of its dataset; "" where neither has one.
     """
 
     dataset: str | None
@@ -46,6 +47,7 @@ class KnownRule:
     where: Location
     rule: Rule | None
     used: bool
+    owner: str = ""
 
     def as_json(self) -> dict[str, Any]:
         about = {"tags": list(self.rule.tags) if self.rule else [], "description": self.rule and self.rule.description}
@@ -57,7 +59,7 @@ class KnownRule:
             "file": self.where.file,
             "line": self.where.line,
             **about,
-            "owner": self.rule and self.rule.owner,
+            "owner": self.owner or None,
             "used": self.used,
         }
 
@@ -71,11 +73,14 @@ def known_rules(datasets: Sequence[Dataset], written: Sequence[Rule]) -> list[Kn
             rule = origin(dataset, expectation, written)
             used |= {rule} if rule else set()
             action = expectation.action.value
-            found.append(KnownRule(str(dataset.name), expectation.name, expectation.text, action, expectation.where, rule, used=True))
+            owner = (rule.owner if rule else None) or dataset.owner
+            about = (expectation.name, expectation.text, action, expectation.where, rule)
+            found.append(KnownRule(str(dataset.name), *about, used=True, owner=owner))
     for rule in written:
         if rule not in used:
             subject = rule.subject if rule.section == "datasets" else None
-            found.append(KnownRule(subject, rule.name, rule.constraint, rule.action, Location(rule.file, rule.line), rule, used=False))
+            about = (rule.name, rule.constraint, rule.action, Location(rule.file, rule.line), rule)
+            found.append(KnownRule(subject, *about, used=False, owner=rule.owner or ""))
     return found
 
 

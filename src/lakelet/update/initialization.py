@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakelet.analysis.file_sources import given_moves
 from lakelet.analysis.results import AnalyzedFlow
@@ -39,6 +39,9 @@ from lakelet.update.progress import UpdateProgress
 from lakelet.update.recovery import RepairResult, repair
 from lakelet.update.resets import Activity, activity_notices, compare_activity, drop_inactive, with_resets
 from lakelet.update.tasks import Task, UnanalyzedTask
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructField
 
 _PUBLISHING_MODE = "DEFAULT_PUBLISHING_MODE"
 """Databricks' word for pipelines whose code may name any catalog and schema, as it may here."""
@@ -214,13 +217,22 @@ def _emit_dataset(reporter: Reporter, dataset: Dataset, kind: Kind, flows: int, 
     if dataset.sink is not None:
         reporter.emit(EventType.SINK_DEFINITION, f"Sink '{name}' defined.", sink_definition(dataset), dataset=name)
         return
-    rules = [_rule(r) for r in dataset.expectations]
-    body = {"dataset_type": kind.name, "num_flows": flows, "expectations": rules, "source_code": source_code(dataset.where, root)}
+    rules = [_rule(r, dataset.owner) for r in dataset.expectations]
+    about = _said({"comment": dataset.comment, "owner": dataset.owner, "tags": list(dataset.tags)})
+    place = source_code(dataset.where, root)
+    body = {"dataset_type": kind.name, "num_flows": flows, **about, "expectations": rules, "source_code": place}
     reporter.emit(EventType.DATASET_DEFINITION, f"Dataset '{name}' defined.", body, dataset=name)
 
 
-def _rule(rule: Expectation) -> dict[str, str]:
-    return {"name": rule.name, "constraint": rule.text, "action": rule.action.value}
+def _rule(rule: Expectation, owner: str = "") -> dict[str, Any]:
+    """`owner`: of the dataset, who answers for the rules that name nobody."""
+    about = {"description": rule.description, "owner": rule.owner or owner, "tags": list(rule.tags)}
+    return {"name": rule.name, "constraint": rule.text, "action": rule.action.value, **_said(about)}
+
+
+def _said(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What has a value: most datasets and rules say nothing about themselves, and each update describes them."""
+    return {key: value for key, value in about.items() if value}
 
 
 def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph, root: Path) -> None:
@@ -236,7 +248,7 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, gra
         "spark_conf": shown_options({**dataset.spark_conf, **flow.spark_conf}),
         "language": flow.language,
         "once": flow.runs_once,
-        "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in analyzed.schema.fields],
+        "schema": [_column(f) for f in analyzed.schema.fields],
         "schema_json": analyzed.schema.json(),
         "source_code": source_code(flow.where, root),
         **({"view_expectations": of_views} if of_views else {}),
@@ -244,6 +256,11 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, gra
     }
     shown = FlowType.COMPLETE if kind is FlowType.MATERIALIZED_VIEW else kind
     reporter.emit(EventType.FLOW_DEFINITION, f"Flow '{flow.name}' defined as {shown}.", body, dataset=name, flow=flow.name)
+
+
+def _column(field: StructField) -> dict[str, str]:
+    comment = (field.metadata or {}).get("comment")
+    return {"name": field.name, "data_type": field.dataType.simpleString().upper(), **_said({"comment": comment})}
 
 
 def _emit_columns(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph) -> None:

@@ -157,6 +157,7 @@ class TableChecks:
 
     def _emit(self, table: _Table, outcome: Outcome, id: str) -> None:
         check, name = outcome.check, table.stored.name
+        owner = self.opened.environment.catalog.datasets[table.key].owner
         said = "holds" if outcome.success else "fails"
         facts = "; ".join(text for text in (outcome.message, f"observed {outcome.observed}" if outcome.observed else "") if text)
         message = f"Check '{check.name}' of '{name}' {said}: expected {check.expected}" + (f"; {facts}" if facts else "")
@@ -170,6 +171,8 @@ class TableChecks:
             "observed": outcome.observed,
             "expected": check.expected,
             "message": outcome.message or None,
+            **({"owner": owner} if owner else {}),
+            **check.about,
         }
         level = Level.INFO if outcome.success else _LEVELS.get(check.severity, Level.WARN)
         self.opened.reporter.emit(EventType.TABLE_CHECK, message, body, dataset=name, level=level, id=id)

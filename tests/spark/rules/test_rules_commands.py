@@ -38,7 +38,7 @@ datasets:
     warn:
       positive: value > -1
     drop:
-      has_id: {constraint: id IS NOT NULL, tags: [keys]}
+      has_id: {constraint: id IS NOT NULL, tags: [keys], owner: keys@example.com}
     checks:
       one_each: {unique: id, severity: warning}
 """
@@ -66,10 +66,12 @@ def test_list_and_check_print_the_rules_and_what_is_wrong_with_them(folder: Path
     assert main(["rules", "list", "pipeline.py"]) == 0
     out, _ = capsys.readouterr()
     assert [" ".join(line.split()) for line in out.splitlines()] == [
-        "dataset rule action constraint",
-        "readings positive warn value > -1 expectations/readings.yml, line 4",
-        "readings has_id drop id IS NOT NULL expectations/readings.yml, line 6",
+        "dataset rule action owner constraint",
+        "readings positive warn - value > -1 expectations/readings.yml, line 4",
+        "readings has_id drop keys@example.com id IS NOT NULL expectations/readings.yml, line 6",
     ]
+    assert main(["rules", "list", "pipeline.py", "--owner", "keys@example.com"]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["rule", "has_id"]
     assert main(["rules", "list", "pipeline.py", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [(one["dataset"], one["rule"], one["line"], one["tags"], one["used"]) for one in listed] == [

@@ -54,8 +54,36 @@ def test_flow_metrics(spark, storage):
 
 def test_expectation_metrics(spark, storage):
     assert asked(spark, storage, "SELECT * FROM expectation_metrics ORDER BY update_id") == [
-        ("u1", at(16), "orders", "main.shop.orders", "id_ok", "id IS NOT NULL", "DROP", 15, 3, 15 / 18),
-        ("u2", at(31), "orders", "main.shop.orders", "id_ok", "id IS NOT NULL", "DROP", 0, 0, None),
+        (
+            "u1",
+            at(16),
+            "orders",
+            "main.shop.orders",
+            "id_ok",
+            "id IS NOT NULL",
+            "DROP",
+            15,
+            3,
+            15 / 18,
+            "ids@example.com",
+            "To find it.",
+            "a, b",
+        ),
+        (
+            "u2",
+            at(31),
+            "orders",
+            "main.shop.orders",
+            "id_ok",
+            "id IS NOT NULL",
+            "DROP",
+            0,
+            0,
+            None,
+            "ids@example.com",
+            "To find it.",
+            "a, b",
+        ),
     ]
 
 
@@ -64,10 +92,12 @@ def test_dataset_health(spark, storage):
     assert customers == (
         *("main.shop.customers", "STREAMING_TABLE", "u1", "COMPLETED", at(21), at(17)),
         *(4, None, None, None, None, None),
+        *(None, None, None),
     )
     assert orders[:6] == ("main.shop.orders", "STREAMING_TABLE", "u2", "FAILED", at(20), at(16))
     assert orders[6:11] == (0, 0, 0, None, None)
     assert "the disk is full" in orders[11]
+    assert orders[12:] == ("shop@example.com", "What was bought.", "daily")
 
 
 def test_lineage_of_tables_and_columns(spark, storage):
@@ -85,7 +115,21 @@ def test_schema_changes_and_table_checks(spark, storage):
         ("u1", at(19), "main.shop.orders", "orders", "/landing", "widened", "n", "bigint", "/landing/b.json"),
     ]
     assert asked(spark, storage, "SELECT * FROM event_log.table_checks") == [
-        ("u1", at(23), "main.shop.orders", 3, "unique id", "critical", False, "2", "0", "2 values twice"),
+        (
+            "u1",
+            at(23),
+            "main.shop.orders",
+            3,
+            "unique id",
+            "critical",
+            False,
+            "2",
+            "0",
+            "2 values twice",
+            "shop@example.com",
+            "Once each.",
+            "keys",
+        ),
     ]
 
 
@@ -143,8 +187,11 @@ def random_update(log, draw):
                 sink = draw.choice([None, None, dataset])
                 log.flow(update, flow, status, metrics=metrics, data_quality=quality, error=error, sink=sink)
             case "dataset":
-                declared = draw.choice([None, [], [{**rule, "constraint": "id = 'ä'", "action": draw.choice([None, "DROP"])}]])
-                body = {"dataset_type": draw.choice([None, "STREAMING_TABLE"]), "expectations": declared}
+                said = draw.choice(
+                    [{}, {"owner": None, "tags": None}, {"owner": "o'hara", "tags": []}, {"owner": "ö", "tags": ["a", None, "b"]}]
+                )
+                declared = draw.choice([None, [], [{**rule, "constraint": "id = 'ä'", "action": draw.choice([None, "DROP"]), **said}]])
+                body = {"dataset_type": draw.choice([None, "STREAMING_TABLE"]), "expectations": declared, **said}
                 log.add(update, "dataset_definition", body, dataset=dataset)
             case "flow":
                 body = {"output_dataset": draw.choice([None, dataset]), "input_datasets": draw.choice([None, [], ["a", None]])}

@@ -27,7 +27,7 @@ PIPELINE = """
     def numbers():
         return spark.range(10)
 
-    @dlt.table
+    @dlt.table(table_properties={"lakelet.owner": "sales@example.com"})
     @dlt.expect_or_fail("never", "id < 0")
     def broken():
         return spark.range(3)
@@ -65,16 +65,18 @@ def test_each_example_sends_what_it_says_and_one_that_cannot_stops_nothing(proje
     p.run(expect="FAILED")
 
     errors, messages = [m for m in posted if "text" not in m], [m["text"] for m in posted if "text" in m]
-    assert [(e["dataset"], e["error"]) for e in errors] == [("main.default.broken", "EXPECTATION_VIOLATION"), (None, None)]
+    assert [(e["dataset"], e["owner"], e["error"]) for e in errors] == [
+        ("main.default.broken", "sales@example.com", "EXPECTATION_VIOLATION"), (None, None, None)
+    ]  # fmt: skip
     assert messages == [
         f"*test*: pass rate below 90% in update {p.result.update_id[:6]}\n"
-        "• `main.default.broken` never: 0.0% of 3 rows\n"
+        "• `main.default.broken` never (sales@example.com): 0.0% of 3 rows\n"
         "• `main.default.numbers` positive: 50.0% of 10 rows"
     ]
     written = [json.loads(line) for line in lines.read_text().splitlines()]
     assert [(one["level"], one["dataset"]) for one in written] == [("ERROR", "main.default.broken"), ("ERROR", None)]
 
-    p.write(PIPELINE.split("    @dlt.table\n    @dlt.expect_or_fail")[0])
+    p.write(PIPELINE.split("    @dlt.table(")[0])
     p.parameters |= {"alerts.slack_url": "http://127.0.0.1:9/closed"}
     p.run(full_refresh_all=True)
     failed = [e for e in p.events if e.event_type == "hook_progress"]

@@ -11,6 +11,7 @@ from lakelet.dashboard.page import Page
 from lakelet.files.delta_log import TableLog
 from lakelet.inspection import inspector
 from lakelet.storage.root import INTERNAL
+from tests.spark.rules.test_rules_of_a_project import LOADER
 
 PYTHON = """
     import dlt
@@ -197,3 +198,56 @@ def test_the_flows_that_read_a_view_say_what_its_rules_demand(project):
     assert page.changed()
     found = {row["rule"]: (row["constraint"], row["action"]) for row in page.site().quality()["rows"]}
     assert found["even"] == ("id % 2 = 0", "drop")
+
+
+WHOSE = """
+    import dlt
+    from whose_rules import rules
+
+    @dlt.table(comment="What was bought.", schema="id BIGINT COMMENT 'Of the shop.', price DOUBLE",
+               table_properties={"lakelet.owner": "shop@example.com", "owner": "nobody", "lakelet.tags": "daily, money"})
+    @dlt.expect_all(rules("orders", "warn"))
+    def orders():
+        return spark.sql("SELECT id, 1.5D AS price FROM range(3)")
+"""
+SQL_OWNER = """
+CREATE MATERIALIZED VIEW totals TBLPROPERTIES ('lakelet.owner' = 'finance@example.com') AS SELECT count(*) AS orders FROM orders
+"""
+RULES = """
+datasets:
+  orders:
+    warn:
+      has_id: {constraint: id IS NOT NULL, owner: ids@example.com, tags: [keys], description: It is found by it.}
+      priced: price > 0
+    checks:
+      one_each: {fresh: {column: id, within: 1 day}, owner: ids@example.com, tags: [keys]}
+      again: {fresh: {column: id, within: 2 days}, severity: info}
+"""
+
+
+@pytest.mark.long
+def test_definitions_say_whose_they_are_and_what_they_mean(project):
+    p = project(WHOSE)
+    p.helper(LOADER, "whose_rules.py")
+    p.write(SQL_OWNER, "sql/totals.sql")
+    (p.folder / "expectations").mkdir(exist_ok=True)
+    (p.folder / "expectations" / "orders.yml").write_text(RULES)
+    p.run()
+    told = {e.origin.dataset_name: e.body for e in p.events if e.event_type == "dataset_definition"}
+    orders, totals = told["main.default.orders"], told["main.default.totals"]
+    assert [orders[key] for key in ("comment", "owner", "tags")] == ["What was bought.", "shop@example.com", ["daily", "money"]]
+    assert (totals["owner"], "tags" in totals, "comment" in totals) == ("finance@example.com", False, False)
+    about = {"description": "It is found by it.", "owner": "ids@example.com", "tags": ["keys"]}
+    assert orders["expectations"] == [
+        {"name": "has_id", "constraint": "id IS NOT NULL", "action": "WARN", **about},
+        {"name": "priced", "constraint": "price > 0", "action": "WARN", "owner": "shop@example.com"},
+    ]
+    flows = {e.origin.flow_name: e.body["schema"] for e in p.events if e.event_type == "flow_definition"}
+    assert flows["main.default.orders"] == [
+        {"name": "id", "data_type": "BIGINT", "comment": "Of the shop."},
+        {"name": "price", "data_type": "DOUBLE"},
+    ]
+    checks = {e.body["name"]: (e.body["owner"], e.body.get("tags")) for e in p.events if e.event_type == "table_check"}
+    assert checks == {"one_each": ("ids@example.com", ["keys"]), "again": ("shop@example.com", None)}
+    (item,) = [d for d in Page(p.storage.root, p.folder).site().overview()["datasets"] if d["name"] == "main.default.orders"]
+    assert (item["owner"], item["tags"], item["about"]) == ("shop@example.com", ["daily", "money"], "What was bought.")

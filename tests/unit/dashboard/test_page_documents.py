@@ -120,6 +120,26 @@ def test_a_check_that_was_not_run_neither_passed_nor_failed() -> None:
     assert said(log) == ["warning a fresh check failed: 17 duplicates, expected 0 duplicates"]
 
 
+def test_datasets_rules_checks_and_columns_say_whose_they_are_and_what_they_mean() -> None:
+    log = Log()
+    update = log.update()
+    about = {"r": {"owner": "money@example.com", "description": "Nothing is free.", "tags": ["money"]}}
+    rules, said = {"r": ("paid > 0", "warn"), "s": ("id > 0", "drop")}, {"amount": "In euros."}
+    update.define("a", owner="shop@example.com", tags=["daily", "key"], comment="Orders.", rules=rules, about=about,
+                  columns=[("amount", "INT")], comments=said)  # fmt: skip
+    update.check("a", "unique", True, owner="shop@example.com", description="Once each.", tags=["keys"])
+    shown = site(log)
+    (item,) = shown.overview()["datasets"]
+    assert (item["owner"], item["tags"], item["about"]) == ("shop@example.com", ["daily", "key"], "Orders.")
+    whose = {row["rule"]: (row["owner"], row["description"], row["tags"]) for row in shown.quality()["rows"]}
+    assert whose == {"r": ("money@example.com", "Nothing is free.", ["money"]), "s": ("shop@example.com", "", [])}
+    (check,) = shown.quality()["checks"]
+    assert (check["owner"], check["description"], check["tags"]) == ("shop@example.com", "Once each.", ["keys"])
+    page = shown.dataset(0)
+    assert [column[4] for column in page["columns"]] == ["In euros."]
+    assert {rule["name"]: rule["owner"] for rule in page["rules"]} == {"r": "money@example.com", "s": "shop@example.com"}
+
+
 def test_each_flow_of_an_update_names_what_it_waited_for() -> None:
     runs = site(shop(3)).update(1)["runs"]
     names = [site(shop(3)).views[number].name for number in runs["d"]]
@@ -133,7 +153,7 @@ def test_columns_lead_up_and_down() -> None:
     position = shown.numbers["main.silver.orders"]
     columns = {
         name: ([shown.views[d].name for d, _ in above], sorted(shown.views[d].name for d, _ in below))
-        for name, _, above, below in shown.dataset(position)["columns"]
+        for name, _, above, below, _ in shown.dataset(position)["columns"]
     }
     assert columns["amount"] == (
         ["main.bronze.orders_raw"],

@@ -33,7 +33,15 @@ class DefinitionEvents:
             name = str(origin.get("sink_name") or origin.get("dataset_name"))
             kind = SINK if sink else str(body.get("dataset_type") or "")
             self._datasets[name] = DatasetDefinition(
-                name, kind, "", _rule_definitions(body), _source_place(body), rules_known=sink or "expectations" in body
+                name,
+                kind,
+                "",
+                _rule_definitions(body),
+                _source_place(body),
+                rules_known=sink or "expectations" in body,
+                description=str(body.get("comment") or ""),
+                owner=str(body.get("owner") or ""),
+                tags=_tags(body),
             )
 
     def value(self, pipeline: str) -> Mapping[str, DatasetDefinition]:
@@ -48,8 +56,9 @@ class DefinitionEvents:
             for name, dataset in sorted(self._datasets.items()):
                 its_flows = tuple(flows.get(name, ()))
                 source = dataset.source or next((flow.source for flow in its_flows if flow.source), None)
+                described = dataset.description or next((flow.comment for flow in its_flows if flow.comment), "")
                 found = replace(dataset, pipeline=pipeline, flows=its_flows, lineage=tuple(lineage.get(name, ())), source=source)
-                self._value[name] = found
+                self._value[name] = replace(found, description=described)
         return self._value
 
 
@@ -64,8 +73,12 @@ def _rule_definition(rule: Mapping[str, Any]) -> RuleDefinition:
         str(rule.get("action") or "warn").lower(),
         str(rule.get("description") or ""),
         str(rule.get("owner") or ""),
-        tuple(str(tag) for tag in rule.get("tags") or ()),
+        _tags(rule),
     )
+
+
+def _tags(body: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(tag) for tag in body.get("tags") or ())
 
 
 def _source_place(body: Mapping[str, Any]) -> DefinitionPlace | None:
@@ -87,6 +100,7 @@ def _flow_definition(origin: Mapping[str, Any], body: Mapping[str, Any]) -> Flow
         _source_place(body),
         tuple((str(rule.get("dataset")), _rule_definition(rule)) for rule in body.get("view_expectations") or ()),
         tuple(str(call) for call in body.get("transforms") or ()),
+        tuple((str(c.get("name")), str(c["comment"])) for c in body.get("schema") or () if c.get("comment")),
     )
 
 

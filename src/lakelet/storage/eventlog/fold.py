@@ -455,7 +455,17 @@ def _on_table_check(update: UpdateFold, row: Row, body: Row, timestamp: int) -> 
     success, version = body.get("success"), body.get("table_version")
     about = (str(body.get("name")), str(body.get("severity") or ""), None if success is None else bool(success))
     shown = (text("observed"), text("expected"), str(body.get("message") or row.get("message") or ""))
-    check = TableCheckResult(timestamp, dataset, *about, None if version is None else int(version), *shown, note=text("message"))
+    check = TableCheckResult(
+        timestamp,
+        dataset,
+        *about,
+        None if version is None else int(version),
+        *shown,
+        note=text("message"),
+        description=text("description"),
+        owner=text("owner"),
+        tags=tuple(str(tag) for tag in body.get("tags") or ()),
+    )
     update.checks[row["id"]] = (_sequence_number(row), timestamp), check
 
 

@@ -126,7 +126,10 @@ class SchemaChangeEvent:
 
 @dataclass(frozen=True, slots=True)
 class TableCheckResult:
-    """Result of one check of a whole table. `success`: None if it was not run; `note`: what the check says of it beside the values."""
+    """Result of one check of a whole table.
+
+    `success`: None if it was not run; `note`: what the check says of it beside the values; `description`, `owner`, `tags`: as at that time.
+    """
 
     at: Timestamp
     dataset: str
@@ -138,6 +141,9 @@ class TableCheckResult:
     expected: str
     message: str
     note: str = ""
+    description: str = ""
+    owner: str = ""
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +178,8 @@ class DefinitionPlace:
 class FlowDefinition:
     """A flow as it was defined in one update.
 
-    `columns`: (name, type) of its query's result; `view_rules`: by view that it reads; `transforms`: the calls of `lakelet.transforms` that
-    its query is made of, without secrets, in order.
+    `columns`: (name, type) of its query's result; `comments`: (name, comment) of those that have one; `view_rules`: by view that it reads;
+    `transforms`: the calls of `lakelet.transforms` that its query is made of, without secrets, in order.
     """
 
     name: str
@@ -186,6 +192,7 @@ class FlowDefinition:
     source: DefinitionPlace | None = None
     view_rules: tuple[tuple[str, RuleDefinition], ...] = ()
     transforms: tuple[str, ...] = ()
+    comments: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +220,9 @@ class DatasetDefinition:
     flows: tuple[FlowDefinition, ...] = ()
     lineage: tuple[ColumnLineage, ...] = ()
     rules_known: bool = True
+    description: str = ""
+    owner: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:

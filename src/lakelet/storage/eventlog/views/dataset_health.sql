@@ -8,7 +8,10 @@ WITH events AS (
     timestamp AS at,
     struct(timestamp, sequence.data_plane_id.seq_no) AS place,
     get(error.exceptions, 0).message AS problem,
-    get_json_object(details, '$.dataset_definition.dataset_type') AS dataset_type,
+    from_json(
+      get_json_object(details, '$.dataset_definition'),
+      'dataset_type STRING, owner STRING, comment STRING, tags ARRAY<STRING>'
+    ) AS said,
     from_json(
       get_json_object(details, '$.flow_progress'),
       'status STRING,
@@ -34,7 +37,13 @@ flows AS (
     dataset,
     flow_name,
     min(at) FILTER (WHERE event_type = 'create_update') AS created_at,
-    max(struct(at, dataset_type)) FILTER (WHERE event_type = 'dataset_definition') AS defined,
+    max(struct(
+      at,
+      said.dataset_type AS dataset_type,
+      said.owner AS owner,
+      said.comment AS description,
+      array_join(said.tags, ', ') AS tags
+    )) FILTER (WHERE event_type = 'dataset_definition') AS defined,
     max_by(found.status, place) FILTER (WHERE event_type = 'flow_progress') AS status,
     max(at) FILTER (WHERE found.status NOT IN ('QUEUED', 'EXCLUDED')) AS last_at,
     max(at) FILTER (WHERE output_rows + deleted_rows > 0) AS rows_at,
@@ -104,6 +113,9 @@ SELECT
   failed_records,
   passed_records / nullif(passed_records + failed_records, 0) AS pass_rate,
   quarantined_records,
-  error
+  error,
+  latest.owner AS owner,
+  latest.description AS description,
+  latest.tags AS tags
 FROM numbered
 WHERE age = 1 AND took_part

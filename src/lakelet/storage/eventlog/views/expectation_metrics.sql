@@ -32,7 +32,8 @@ declared AS (
         get_json_object(details, '$.dataset_definition.expectations'),
         get_json_object(details, '$.flow_definition.view_expectations')
       ),
-      'ARRAY<STRUCT<dataset: STRING, name: STRING, `constraint`: STRING, action: STRING>>'
+      'ARRAY<STRUCT<dataset: STRING, name: STRING, `constraint`: STRING, action: STRING,
+         description: STRING, owner: STRING, tags: ARRAY<STRING>>>'
     )) AS rule
   FROM event_log_raw
   WHERE event_type IN ('dataset_definition', 'flow_definition')
@@ -43,7 +44,10 @@ rules AS (
     coalesce(rule.dataset, dataset) AS dataset,
     rule.name AS expectation,
     max(rule.`constraint`) AS `constraint`,
-    max(rule.action) AS action
+    max(rule.action) AS action,
+    max(rule.owner) AS owner,
+    max(rule.description) AS description,
+    max(array_join(rule.tags, ', ')) AS tags
   FROM declared
   GROUP BY update_id, coalesce(rule.dataset, dataset), rule.name
 )
@@ -57,6 +61,9 @@ SELECT
   r.action,
   m.passed_records,
   m.failed_records,
-  m.passed_records / nullif(m.passed_records + m.failed_records, 0) AS pass_rate
+  m.passed_records / nullif(m.passed_records + m.failed_records, 0) AS pass_rate,
+  r.owner,
+  r.description,
+  r.tags
 FROM measured m
 LEFT JOIN rules r ON r.update_id = m.update_id AND r.dataset = m.dataset AND r.expectation = m.expectation

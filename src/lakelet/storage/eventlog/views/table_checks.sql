@@ -6,7 +6,7 @@ WITH checks AS (
     from_json(
       get_json_object(details, '$.table_check'),
       'dataset STRING, table_version BIGINT, name STRING, severity STRING, success BOOLEAN,
-       observed STRING, expected STRING, message STRING'
+       observed STRING, expected STRING, message STRING, owner STRING, description STRING, tags ARRAY<STRING>'
     ) AS found
   FROM event_log_raw
   WHERE event_type = 'table_check'
@@ -21,5 +21,8 @@ SELECT
   found.success AS success,
   found.observed AS observed,
   found.expected AS expected,
-  found.message AS message
+  found.message AS message,
+  found.owner AS owner,
+  found.description AS description,
+  array_join(found.tags, ', ') AS tags
 FROM checks
