@@ -221,6 +221,100 @@ SELECT sum(k) AS n FROM facts WHERE id < 0 OR 1.0 / 3 > 0
 """.strip().splitlines()
 """Spark answers each of them."""
 
+NAMES_OF_SPARK = """
+SELECT id AS a, a + 1 AS b, b * 2 AS c FROM facts WHERE id = 1
+SELECT facts.st.a, st.b.c, shop.facts.st.b.c AS e, main.shop.facts.id FROM facts
+SELECT f.st.a FROM shop.facts f WHERE f.st.b IS NOT NULL
+SELECT f.st.* FROM facts f
+SELECT st.* FROM facts
+SELECT * EXCEPT (id) FROM facts
+SELECT x.i FROM (SELECT * EXCEPT (k), id AS i FROM facts) x
+SELECT transform(ar, (x, i) -> x + i + id) AS t FROM facts
+SELECT filter(ar, x -> x > id), aggregate(ar, 0, (total, x) -> total + x, total -> total * 2) FROM facts
+SELECT transform(array(st), y -> y.b.c) AS t FROM facts
+SELECT transform(ar, x -> transform(ar, y -> x + y + id)) AS t FROM facts
+SELECT map_filter(m, (key, value) -> value > 0) AS f FROM facts
+SELECT e.x, facts.id FROM facts LATERAL VIEW explode(ar) e AS x
+SELECT id, q, x FROM facts, LATERAL (SELECT facts.id + 1 AS q), LATERAL explode(ar) AS l(x)
+SELECT posexplode(ar) AS (p, x) FROM facts
+SELECT explode(m) FROM facts
+SELECT col + 1 AS n FROM (SELECT explode(ar) FROM facts)
+SELECT `count(1)` + 1 AS n FROM (SELECT count(1) FROM facts)
+SELECT id FROM facts a WHERE EXISTS (SELECT 1 FROM parts WHERE parts.id = a.id AND k = 10)
+SELECT id, (SELECT max(p) FROM parts p WHERE p.id = facts.id) AS m FROM facts
+SELECT a.id FROM facts a WHERE a.id IN (SELECT b.id FROM parts b WHERE b.p = a.s OR s IS NULL)
+WITH a AS (SELECT id AS n FROM facts), b (m) AS (SELECT n + 1 FROM a) SELECT m, a.n FROM b JOIN a ON m = n
+WITH a AS (WITH b AS (SELECT 1 AS one) SELECT one FROM b) SELECT one FROM a
+WITH facts AS (SELECT 1 AS one) SELECT one, facts.one FROM facts
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r
+SELECT n FROM (WITH w AS (SELECT id AS n FROM facts) SELECT * FROM w) ORDER BY n
+SELECT current_date, current_timestamp, current_user FROM facts
+SELECT current_date AS d, user, session_user
+SELECT date_add(DAY, 1, day) AS a, timestampadd(HOUR, 2, t) AS b, datediff(MONTH, day, day) AS c, timestampdiff(DAY, t, t) AS d FROM facts
+SELECT extract(YEAR FROM day) AS y, date_part('month', day) AS m, trim(BOTH 'x' FROM s) AS t, position('a' IN s) AS p FROM facts
+SELECT substring(s FROM 1 FOR 2) AS a, overlay(s PLACING 'x' FROM 1) AS b FROM facts
+SELECT mask(s, upperChar => 'Q', lowerChar => 'q') AS m FROM facts
+SELECT timestamp_ltz'2026-01-01' AS a, timestamp_ntz'2026-01-01' AS b, date'2026-01-01' AS c, X'01' AS d, INTERVAL '1' DAY AS e
+SELECT id FROM facts ORDER BY ALL
+SELECT word, count(*) AS n FROM facts GROUP BY ALL
+SELECT word AS w, count(*) AS many FROM facts GROUP BY w HAVING many > 0 ORDER BY w, many
+SELECT word, count(*) AS n, grouping__id FROM facts GROUP BY word, k WITH ROLLUP
+SELECT word, k, grouping(word) AS g FROM facts GROUP BY GROUPING SETS ((word), (k))
+SELECT sum(id) OVER w AS s FROM facts WINDOW w AS (PARTITION BY word ORDER BY id)
+SELECT id, row_number() OVER (PARTITION BY word ORDER BY id) AS n FROM facts QUALIFY n = 1
+SELECT sum(id) FILTER (WHERE word = 'x') AS s FROM facts
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) AS p, listagg(s, ',') WITHIN GROUP (ORDER BY id) AS l FROM facts
+SELECT * FROM (SELECT word, id FROM facts) PIVOT (sum(id) AS total FOR word IN ('x' AS ex, 'y' AS why))
+SELECT ex, why FROM (SELECT word, id FROM facts) PIVOT (sum(id) FOR word IN ('x' AS ex, 'y' AS why))
+SELECT id, name, val FROM (SELECT id, CAST(k AS STRING) AS k, s FROM facts) UNPIVOT (val FOR name IN (k, s))
+SELECT a, b FROM VALUES (1, 2), (3, 4) AS t(a, b)
+SELECT col1 FROM VALUES (1), (2)
+SELECT id FROM range(3)
+SELECT t.id FROM range(3) AS t
+SELECT v.x FROM (VALUES (1)) AS v(x)
+VALUES (1, 'a')
+TABLE facts
+FROM facts SELECT id WHERE k = 10
+FROM facts |> WHERE id > 1 |> SELECT id AS n |> WHERE n < 5
+FROM facts |> AGGREGATE count(*) AS n GROUP BY word |> ORDER BY n
+FROM facts |> EXTEND id + 1 AS next |> SET id = next |> SELECT id, next
+SELECT id, p FROM facts JOIN parts USING (id)
+SELECT facts.id, parts.id, p FROM (facts JOIN parts USING (id))
+SELECT id, p FROM facts NATURAL JOIN parts
+SELECT f.id FROM facts f LEFT SEMI JOIN parts p ON f.id = p.id
+SELECT a.id, b.id FROM facts a, parts b WHERE a.id = b.id
+SELECT a.id FROM facts a CROSS JOIN (SELECT id AS other FROM parts) b WHERE a.id = b.other
+SELECT id FROM facts UNION ALL SELECT id FROM parts ORDER BY id
+(SELECT id AS n FROM facts) UNION (SELECT id FROM parts) ORDER BY n LIMIT 2
+SELECT id FROM facts TABLESAMPLE (100 PERCENT) s
+SELECT id FROM facts VERSION AS OF 1
+SELECT /*+ BROADCAST(parts) */ facts.id FROM facts JOIN parts ON facts.id = parts.id
+SELECT struct(id AS q, s).q AS x, named_struct('z', id).z AS y FROM facts
+SELECT ar[0], m['k'], st['a'], ar[id - 1] FROM facts WHERE id = 1
+SELECT CASE word WHEN 'x' THEN id ELSE k END AS c FROM facts
+SELECT CAST(id AS STRING), id::bigint, try_cast(s AS INT) FROM facts
+SELECT `ID`, `facts`.`s` FROM `main`.`shop`.`facts`
+SELECT `odd name` FROM mapped
+SELECT id FROM live.facts
+SELECT LIVE.facts.id FROM LIVE.facts
+SELECT n FROM published
+SELECT id FROM identifier('facts')
+SELECT identifier('id') AS x FROM facts
+SELECT t.x, count(*) AS n FROM (SELECT inline(array(st)) AS (x, y) FROM facts) t GROUP BY t.x
+SELECT any_value(id) AS a, max_by(s, id) AS m FROM facts
+SELECT table_name FROM information_schema.tables WHERE table_schema = 'shop'
+SELECT version FROM facts, (SELECT 1 AS version)
+SELECT id FROM facts DISTRIBUTE BY word SORT BY id
+SELECT DISTINCT word FROM facts ORDER BY word
+SELECT id, s FROM facts WHERE (id, word) IN (SELECT id, p FROM parts)
+SELECT id FROM facts o WHERE o.id = (SELECT max(g.id) FROM facts g WHERE g.word = o.word)
+SELECT if(ok, id, k) AS i, nvl(k, id) AS n, coalesce(word, s) AS c FROM facts
+SELECT id, v:a::int AS a FROM variants
+SELECT id FROM facts LIMIT ALL
+SELECT date, time FROM (SELECT day AS date, t AS time FROM facts)
+""".strip().splitlines()
+"""Names that are not columns of a stored table, or are not found in an ordinary way: none of these queries is an unknown name."""
+
 REFUSED = """
 SELECT 1 / 0
 SELECT id / (id - 1) AS q FROM facts

@@ -341,6 +341,7 @@ CODES: dict[str, CodeInfo] = {
     "DEPLOY_CONFLICT": CodeInfo(_F, "somebody changed a resource or the state while it was being deployed", StateError),
     "PROCESS_BUSY": CodeInfo(_F, "a second pipeline was loaded or run in a process while the first one is", StateError),
     "UNKNOWN_TABLE": CodeInfo(_I, "show or sql names a table the storage does not hold"),
+    "UNKNOWN_COLUMN": CodeInfo(_I, "the text given to `lakelet sql` names a column that the tables it reads do not have"),
     "SQL_FAILED": CodeInfo(_I, "the text given to `lakelet sql` does not analyse"),
     "QUERY_FAILED": CodeInfo(_F, "the query given to `lakelet sql` failed while it ran"),
     # Auto Loader: the condition names of Databricks (AL-6)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
 from lakelet.base.errors import DefinitionErrors, LakeletError
 from lakelet.base.redaction import redacted
-from lakelet.base.text import counted, printable
+from lakelet.base.text import counted, printable, width_of
 
 _COLOURS = {"good": "32", "warning": "33", "bad": "31", "heading": "1", "quiet": "2"}
 
@@ -50,8 +51,16 @@ def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
 
 
 def write_note(text: str) -> None:
-    """Write one line of prose to stderr."""
-    write_lines([Line(text, "quiet")], sys.stderr)
+    """Write one line of prose to stderr; a terminal breaks it between words."""
+    write_lines([Line(part, "quiet") for part in _between_words(printable(text), columns_of(sys.stderr))], sys.stderr)
+
+
+def _between_words(text: str, width: int | None) -> list[str]:
+    """The lines of a text that is longer than a terminal is wide, each with the text's indent. None: no terminal."""
+    if width is None or width_of(text) <= width:
+        return [text]
+    indent = text[: len(text) - len(text.lstrip())]
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def write_data(text: str) -> None:
@@ -68,7 +77,8 @@ def error_lines(error: LakeletError, stream: IO[str]) -> list[Line]:
     several, notices = (error.errors, error.notices) if isinstance(error, DefinitionErrors) else ([error], ())
     lines = [Line(""), *(Line(printable(notice), "warning") for notice in notices)] if notices else []
     for one in several:
-        lines += [Line(""), *(Line(line, "" if line.startswith(" ") else "bad") for line in one.lines(width))]
+        parts = ((line, part) for line in one.lines(width) for part in _between_words(printable(line), width))
+        lines += [Line(""), *(Line(part, "" if line.startswith(" ") else "bad") for line, part in parts)]
     if len(several) > 1:
         lines += [Line(""), Line(counted(len(several), "error"), "bad")]
     return lines[1:]

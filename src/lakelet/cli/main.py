@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from lakelet.base import VERSION
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.redaction import redacted
 from lakelet.cli import deploy, diff, doctor, init, maintain, new, preview, quarantine, remote, report, rules, run, schemas, storage, tests
+from lakelet.cli.help import GroupedCommands
 from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.files.durable import storage_failure
 from lakelet.update.stopping import end_at_next
@@ -107,7 +107,7 @@ class _PassedOn(BaseException):
         self.cause = cause
 
 
-class _Group(TyperGroup):
+class _Group(GroupedCommands):
     """The commands; Ctrl-C and a closed pipe are handled by `main`."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -76,7 +76,7 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
     watch, update, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    shown: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "width": width}
+    shown: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "sources": asked.source or (), "width": width}
     if config.continuous:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
 from lakelet.base.text import aligned, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import shown_phases
@@ -108,6 +109,8 @@ def sql(
     ] = None,
     limit: Limit = None,
     form: Format = None,
+    catalog: o.Catalog = None,
+    schema: o.Schema = None,
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -118,16 +121,27 @@ def sql(
     from lakelet.inspection.statements import run_statement
 
     root, written = storage_root(storage), form_of(form, as_json)
+    space = _namespace(root, catalog, schema)
     if query is not None:
         with shown_phases(sys.stderr, "Running the query"):
-            found = run_statement(root, query, limit=limit_of(limit, written), note=spark_starts)
+            found = run_statement(root, query, limit=limit_of(limit, written), note=spark_starts, space=space)
         show_rows(found, written, limit)
         return
     from lakelet.cli.sql_shell import shell
 
     if not sys.stdin.isatty():
         raise LakeletError("USAGE", "Missing argument 'QUERY'", todo='For example: lakelet sql "SELECT * FROM …"')
-    shell(root, written, limit)
+    shell(root, written, limit, space)
+
+
+def _namespace(root: AnyPath, catalog: str | None, schema: str | None) -> Namespace | None:
+    """What completes names where the options say it; each option leaves the other part as the storage has it."""
+    if catalog is None and schema is None:
+        return None
+    from lakelet.storage.root import Storage
+
+    own = Storage(root).registry().namespace
+    return Namespace(catalog or own.catalog, schema or own.schema)
 
 
 def events(

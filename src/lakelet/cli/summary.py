@@ -44,6 +44,7 @@ def summary(
     storage: str | None = None,
     elapsed: float | None = None,
     following: Sequence[str] | None = None,
+    sources: Sequence[str] = (),
     width: int | None = None,
     needs_spark: str = "",
 ) -> list[Line]:
@@ -51,7 +52,8 @@ def summary(
 
     `errors` are those of the result; errors seen in events are added, each once. For the commands to try next: `namespace` is where
     unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
-    `following`: the commands to try next, where they are not those of a local storage. `width`: that of the terminal, None to cut no line.
+    `following`: the commands to try next, where they are not those of a local storage. `sources`: the arguments of the
+    run. `width`: that of the terminal, None to cut no line.
     `needs_spark`: why an update with nothing to do starts Spark, of the result. The outcome comes last, next to the prompt.
     """
     short = shortener(update.all_datasets)
@@ -62,7 +64,7 @@ def summary(
         *_warning_lines(update, short),
     ]
     lines += [*_error_lines(update, errors), Line(""), *_outcome_lines(update, state, elapsed, needs_spark)]
-    lines += _next_line(following or _next_commands(update, state, namespace or Namespace(), storage))
+    lines += _next_line(following or _next_commands(update, state, namespace or Namespace(), storage, sources))
     return lines[1:] if lines[0] == Line("") else lines
 
 
@@ -272,7 +274,9 @@ def _next_line(commands: Sequence[str]) -> Iterator[Line]:
     yield Line("Next: " + "  ·  ".join(commands), "quiet")
 
 
-def _next_commands(update: UpdateSummary, state: UpdateState, namespace: Namespace, storage: str | None) -> list[str]:
+def _next_commands(
+    update: UpdateSummary, state: UpdateState, namespace: Namespace, storage: str | None, sources: Sequence[str] = ()
+) -> list[str]:
     option = f" --storage {shlex.quote(storage)}" if storage else ""
     commands = []
     lakelet = program()
@@ -280,6 +284,8 @@ def _next_commands(update: UpdateSummary, state: UpdateState, namespace: Namespa
     written = [name for name, d in update.all_datasets.items() if d.total("rows") and not d.to_sink]
     if state is not UpdateState.COMPLETED:
         commands.append(f"{lakelet} events --update {update.id[:6]}{option}")
+    if state is not UpdateState.COMPLETED and update.unfinished:
+        commands.append(" ".join([f"{lakelet} run", *map(shlex.quote, sources), f"--refresh-failed{option}"]))
     table = f" {shlex.quote(written[-1].removeprefix(prefix))}" if written else ""
     commands.append(f"{lakelet} show{table}{option}")
     holding = next((name.removeprefix(prefix) for name, d in update.all_datasets.items() if d.total("quarantined")), None)

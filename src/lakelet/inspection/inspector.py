@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.names import quoted, split_name
+from lakelet.base.names import Namespace, quoted, split_name
 from lakelet.base.phases import report
 from lakelet.files.delta_rs import has_variants, is_mapped, open_or_none, query, row_count, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
@@ -234,22 +234,32 @@ def _files(table: Any, path: AnyPath) -> Any:
 
 
 def run_sql(
-    storage: AnyPath, sql: str, *, limit: int | None = None, spark: SparkSession | None = None, note: Note = lambda text: None
+    storage: AnyPath,
+    sql: str,
+    *,
+    limit: int | None = None,
+    spark: SparkSession | None = None,
+    note: Note = lambda text: None,
+    space: Namespace | None = None,
 ) -> TableRows:
     """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
 
     Statements that create views may stand before it, which count for this text only; `lakelet.storage.eventlog.views` has others.
     DuckDB answers what it says the same way. Otherwise a Spark session is started, unless one is given, which then answers everything.
-    No more rows than `limit` are kept; how many there are is known where DuckDB counts them quickly. `note`: see `Note`.
+    No more rows than `limit` are kept; how many there are is known where DuckDB counts them quickly. `note`: see `Note`. `space`: completes
+    names, in place of the storage's namespace. Names that do not exist are errors before a session is started.
 
-    Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
+    Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, UNKNOWN_COLUMN, QUERY_FAILED.
     """
     from lakelet.inspection.duckdb.values import NotSame
 
     if spark is None:
         try:
-            return _first_rows(*_duck_answer(storage, sql, limit), limit)
+            return _first_rows(*_duck_answer(storage, sql, limit, space), limit)
         except NotSame as reason:
+            from lakelet.inspection.unknown_names import refuse_unknown_names
+
+            refuse_unknown_names(storage, sql, space)
             note(f"Spark answers this query ({reason}); starting it ...")
     from lakelet.inspection.spark_queries import spark_rows
     from lakelet.spark.launch.session import start_session
@@ -259,7 +269,7 @@ def run_sql(
 
     report("Running the query with Spark")
     with quiet_pyspark():
-        rows = spark_rows(spark, storage, sql, limit=limit)
+        rows = spark_rows(spark, storage, sql, limit=limit, space=space)
     return first_rows(rows, limit)
 
 
@@ -268,11 +278,11 @@ def duck_table(storage: AnyPath, sql: str) -> pa.Table:
     return _duck_answer(storage, sql, None)[0]
 
 
-def _duck_answer(storage: AnyPath, sql: str, limit: int | None) -> tuple[pa.Table, int | None]:
+def _duck_answer(storage: AnyPath, sql: str, limit: int | None, space: Namespace | None = None) -> tuple[pa.Table, int | None]:
     from lakelet.inspection.duckdb.answers import answer
     from lakelet.inspection.duckdb.tables import Tables
 
-    return answer(Tables(storage), sql, limit=limit)
+    return answer(Tables(storage, space), sql, limit=limit)
 
 
 def first_rows(table: pa.Table, limit: int | None) -> TableRows:

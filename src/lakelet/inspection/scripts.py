@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelet.base.errors import LakeletError
@@ -65,6 +66,12 @@ def script(text: str) -> Script:
 def no_query() -> LakeletError:
     """The error for a text that holds comments at most."""
     return LakeletError("SQL_FAILED", "the text holds no query", todo='For example: lakelet sql "SELECT * FROM …"')
+
+
+def only_queries(nearest: Sequence[str] = ()) -> LakeletError:
+    """The error for a statement that is not a query. `nearest`: words that its first one may mean."""
+    todo = None if nearest else 'For example: lakelet sql "SELECT * FROM …"'
+    return LakeletError("SQL_FAILED", "only queries are allowed here", nearest=nearest, todo=todo)
 
 
 def split(text: str) -> tuple[list[str], str]:

@@ -13,7 +13,7 @@ from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.delta_rs import open_or_none
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
-from lakelet.inspection.scripts import ScopedQuery, no_query, script
+from lakelet.inspection.scripts import ScopedQuery, no_query, only_queries, script
 from lakelet.inspection.table_lookup import find_stored, path_of, unknown_table, unwritten
 from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.storage.eventlog import views as event_views
@@ -52,8 +52,10 @@ def collected(frame: Any) -> pa.Table:
     return table.cast(pa.schema(f.with_metadata({SPARK_TYPE: as_text[f.name]}) if f.name in as_text else f for f in table.schema))
 
 
-def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | None = None) -> pa.Table:
+def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | None = None, space: Namespace | None = None) -> pa.Table:
     """Run a query with Spark. With a limit, at most one row more than that is read, which says that there are more.
+
+    `space`: completes names, in place of the storage's namespace.
 
     Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
     """
@@ -71,8 +73,8 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
         session_functions.register_json_schemas(spark)
     try:
         if not all(sqltext.is_query(spark, in_spark_sql(one.query)) for one in (*(view for _, view in asked.views), asked.query)):
-            raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
-        views = _Views(spark, storage)
+            raise only_queries()
+        views = _Views(spark, storage, space=space)
         for name, view in asked.views:
             views.use(view)
             views.define(name, views.frame_of(view.query))
@@ -95,7 +97,9 @@ def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
 class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
-    def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
+    def __init__(
+        self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = (), *, space: Namespace | None = None
+    ) -> None:
         from lakelet.language.sql_text.table_names import has_subqueries
         from lakelet.spark.names.sql_rewriting import ColumnPrefixes
 
@@ -106,7 +110,8 @@ class _Views:
         self._made: dict[str, str] = {}  # views of the event log
         self._defined: dict[str, str] = {}  # views of the text itself
         self._prefixes = ColumnPrefixes(lambda text: has_subqueries(spark, text))
-        self._space = Namespace(within[-1].catalog, within[-1].schema) if within else self._registry.namespace
+        self._own = space or self._registry.namespace
+        self._space = Namespace(within[-1].catalog, within[-1].schema) if within else self._own
         self._within = within  # the published views whose query this is, the outermost first
 
     def frame_of(self, query: str) -> DataFrame:
@@ -142,7 +147,7 @@ class _Views:
     def use(self, query: ScopedQuery) -> None:
         """Complete names as the query wants them. Raises SQL_FAILED for a USE of too many parts."""
         try:
-            self._space = query.namespace(self._registry.namespace)
+            self._space = query.namespace(self._own)
         except ValueError as problem:
             raise LakeletError("SQL_FAILED", str(problem)) from None
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lakelet.base.names import quoted
+from lakelet.base.names import Namespace, all_quoted, quoted
 from lakelet.base.phases import report
 from lakelet.files.delta_rs import open_or_none, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
@@ -23,20 +23,32 @@ _DESCRIBE = re.compile(rf"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?{_NAME}", re.IGNORECAS
 _FACTS = re.compile(rf"\s*DESC(?:RIBE)?\s+(?P<kind>HISTORY|DETAIL)\s+{_NAME}", re.IGNORECASE)
 
 
-def run_statement(storage: AnyPath, text: str, *, limit: int | None = None, note: Note = lambda text: None) -> TableRows:
+def run_statement(
+    storage: AnyPath, text: str, *, limit: int | None = None, note: Note = lambda text: None, space: Namespace | None = None
+) -> TableRows:
     """The rows of a query, of SHOW TABLES [IN schema] (dataset, kind, rows, version), of DESCRIBE name (col_name, data_type, comment), or
     of DESCRIBE HISTORY or DETAIL, with Delta's columns.
 
-    `limit` and `note` are those of `run_sql`. Raises like it; UNKNOWN_TABLE for a name that is not stored.
+    `limit`, `note` and `space` are those of `run_sql`. Raises like it; UNKNOWN_TABLE for a name that is not stored.
     """
     shown = _SHOW.fullmatch(text)
     if shown:
         return _tables(storage, shown["schema"])
     facts = _FACTS.fullmatch(text)
     if facts:
-        return _facts(storage, facts["kind"].upper(), facts["name"], limit, note)
+        return _facts(storage, facts["kind"].upper(), _full_name(facts["name"], space), limit, note)
     described = _DESCRIBE.fullmatch(text)
-    return _described(storage, described["name"]) if described else run_sql(storage, text, limit=limit, note=note)
+    if described:
+        return _described(storage, _full_name(described["name"], space))
+    return run_sql(storage, text, limit=limit, note=note, space=space)
+
+
+def _full_name(name: str, space: Namespace | None) -> str:
+    """The name as `space` completes it; names of the event log stay."""
+    if space is None or event_views.relation_of(tuple(name.split("."))) is not None:
+        return name
+    found = space.resolve(name)
+    return all_quoted((found.catalog, found.schema, found.name))
 
 
 def _tables(storage: AnyPath, schema: str | None) -> TableRows:

@@ -56,8 +56,8 @@ def find_stored(registry: StorageRegistry, name: TableName) -> StoredDataset | N
 
 def unknown_table(name: str, registry: StorageRegistry) -> LakeletError:
     known = [d.name for d in registry.datasets.values()]
-    todo = "List all names: lakelet show" if known else "Nothing is stored there yet: lakelet run"
     nearest = nearest_names(name, [*known, EVENT_LOG, *event_views.NAMES])
+    todo = None if nearest and known else "List all names: lakelet show" if known else "Nothing is stored there yet: lakelet run"
     return LakeletError("UNKNOWN_TABLE", f"the storage holds no table {name}", nearest=nearest, todo=todo)
 
 

@@ -16,8 +16,10 @@ from lakelet.inspection import inspector
 from lakelet.inspection.duckdb.values import NotSame
 from lakelet.inspection.json_values import arrow_type_text
 from lakelet.inspection.spark_queries import spark_rows
+from lakelet.inspection.unknown_names import refuse_unknown_names
+from lakelet.language.sql_text.tokens import plain_tokens
 from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
-from tests.query_corpus import ANSWERED, FACTS, FACTS_COLUMNS, LEFT_TO_SPARK, REFUSED
+from tests.query_corpus import ANSWERED, FACTS, FACTS_COLUMNS, LEFT_TO_SPARK, NAMES_OF_SPARK, REFUSED
 from tests.query_generator import queries
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -119,6 +121,42 @@ def test_what_duckdb_does_not_say_the_same_way_is_left_to_spark(spark, storage, 
         inspector.duck_table(storage, query)
     assert str(reason.value)
     assert inspector.run_sql(storage, query, spark=spark).total is not None
+
+
+@pytest.mark.in_ci(every=8)
+@pytest.mark.parametrize("query", NAMES_OF_SPARK)
+def test_spark_answers_queries_whose_names_are_no_plain_columns(spark, storage, query):
+    refuse_unknown_names(storage, query)
+    assert inspector.run_sql(storage, query, spark=spark).columns
+
+
+def misspelt(rng, query):
+    """The query with one of its words changed, or replaced by another of them."""
+    words = [token for token in plain_tokens(query) if token.is_name]
+    one, other = rng.choice(words), rng.choice(words)
+    new = other.value if rng.random() < 0.5 else one.value + rng.choice(["x", "_1", "s"])
+    return query[: one.start] + new + query[one.stop :]
+
+
+def answer_of_spark(spark, storage, query):
+    """The columns of the answer; None where Spark refuses the query."""
+    try:
+        return inspector.run_sql(storage, query, spark=spark).columns
+    except LakeletError:
+        return None
+
+
+@pytest.mark.slow
+def test_what_is_refused_without_spark_is_refused_by_spark_too(spark, storage):
+    rng, refused = random.Random(38), 0
+    for _ in range(1200):
+        query = misspelt(rng, rng.choice([*ANSWERED, *LEFT_TO_SPARK, *NAMES_OF_SPARK]))
+        try:
+            refuse_unknown_names(storage, query)
+        except LakeletError:
+            refused += 1
+            assert answer_of_spark(spark, storage, query) is None, query
+    assert refused > 200
 
 
 def test_a_note_says_that_spark_answers_and_why(spark, storage):

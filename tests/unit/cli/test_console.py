@@ -14,7 +14,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.base.text import bytes_text
 from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher
-from lakelet.cli.lines import Line, write_lines
+from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.cli.summary import cells, program, summary
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.fold import LiveUpdate
@@ -456,3 +456,21 @@ def test_states_that_only_a_newer_event_log_has_are_work_going_on() -> None:
     assert (str(update.state), str(update.all_datasets["main.shop.orders"].state)) == ("RUNNING", "RUNNING")
     story.flow("orders", "COMPLETED").played_to(PlainLines(stream))
     assert "COMPLETED" in stream.getvalue()
+
+
+def test_after_a_failure_the_next_command_refreshes_what_did_not_finish_with_the_sources_of_the_run():
+    text = text_of(summary(failed_story().update(), UpdateState.FAILED, sources=["my pipelines/"], storage="here"))
+    assert "  ·  lakelet run 'my pipelines/' --refresh-failed --storage here  ·  " in text.splitlines()[-1]
+
+
+def test_an_error_breaks_between_words_where_the_terminal_is_narrow(monkeypatch):
+    monkeypatch.setattr("lakelet.cli.lines.columns_of", lambda stream: 40)
+    error = LakeletError(
+        "UNKNOWN_TABLE", "the storage holds no table with_a_rather_long_name", todo="List all names: lakelet show, or look for them"
+    )
+    assert [line.text for line in error_lines(error, io.StringIO())] == [
+        "[UNKNOWN_TABLE] the storage holds no",
+        "table with_a_rather_long_name",
+        "  List all names: lakelet show, or look",
+        "  for them",
+    ]

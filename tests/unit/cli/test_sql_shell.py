@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakelet.cli.sql_shell import MORE, PROMPT, Completion, statements
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.cli.row_output import Form
+from lakelet.cli.sql_shell import COMMANDS, MORE, PROMPT, Completion, ShellSession, statements
 from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 from tests.terminals import Typist
 
@@ -70,6 +73,81 @@ def test_ctrl_c_drops_what_was_begun_and_ctrl_d_leaves(capsys):
     assert list(statements(read)) == ["select 2;"]
 
 
+def test_a_command_is_a_line_that_begins_with_a_dot(capsys):
+    left = iter([".mode csv", "select 1", ".5;", ".timer off;", ".exit"])
+    assert list(statements(lambda prompt: next(left))) == [".mode csv", "select 1\n.5;", ".timer off;"]
+
+
+def test_the_mode_says_how_rows_are_written_and_the_timer_how_long_it_took(stored, capsys):
+    session = ShellSession(stored, Form.TABLE, None)
+    session.do("select id, discount from shop.orders;")
+    shown = capsys.readouterr()
+    assert shown.out.split() == ["id", "discount", "bigint", "bigint", "4711", "23"]
+    assert re.fullmatch(r"[0-9.]+ s\n", shown.err)
+    session.do(".mode json")
+    session.do(".timer off")
+    session.do("select id from shop.orders;")
+    assert capsys.readouterr() == ('[{"id": 4711}]\n', "")
+
+
+def test_rows_go_to_a_file_until_the_output_is_the_terminal_again(stored, tmp_path, capsys):
+    session, file = ShellSession(stored, Form.TABLE, None), tmp_path / "rows of today.csv"
+    for line in (
+        ".timer off",
+        ".mode csv",
+        f".output '{file}'",
+        "select id from shop.orders;",
+        "select 1 as one;",
+        ".output",
+        "select 2 as two;",
+    ):
+        session.do(line)
+    assert file.read_text() == "id\n4711\none\n1\n"
+    assert capsys.readouterr() == ("two\n2\n", "")
+
+
+def test_a_file_gets_all_rows_also_as_a_table(stored, tmp_path, capsys):
+    write_deltalake(str(stored / "tables/orders"), pa.table({"id": range(50)}), mode="overwrite", schema_mode="overwrite")
+    session, file = ShellSession(stored, Form.TABLE, None), tmp_path / "rows.txt"
+    session.do(f".output {file}")
+    session.do("select id from shop.orders;")
+    session.close()
+    assert len(file.read_text().splitlines()) == 52
+
+
+@pytest.mark.parametrize(
+    ("line", "head", "hint"),
+    [
+        (".moed csv", "[USAGE] the shell has no command .moed", 'Did you mean ".mode"?'),
+        (".mode parquet", "[USAGE] .mode takes: table, csv or json: how rows are written", ""),
+        (".timer", "[USAGE] .timer takes: on or off: the seconds of each statement", ""),
+        (".output /no/such/folder/rows.csv", "[USAGE] /no/such/folder/rows.csv cannot be written", "No such file or directory"),
+        (".output 'rows", "[USAGE] .output 'rows: No closing quotation", ""),
+    ],
+)
+def test_a_command_that_is_wrong_says_what_it_takes(stored, line, head, hint):
+    with pytest.raises(LakeletError) as problem:
+        ShellSession(stored, Form.TABLE, None).do(line)
+    lines = problem.value.lines()
+    assert lines[0] == head
+    assert hint in "".join(lines[1:])
+
+
+def test_help_lists_the_commands(stored, capsys):
+    ShellSession(stored, Form.TABLE, None).do(".help")
+    assert [line.split()[0] for line in capsys.readouterr().err.splitlines()] == list(COMMANDS)
+
+
+def test_names_are_completed_with_the_catalog_and_schema_that_are_given(stored, capsys):
+    session = ShellSession(stored, Form.CSV, None, Namespace("main", "shop"))
+    session.do("select id from orders;")
+    session.do("describe orders;")
+    assert capsys.readouterr().out == "id\n4711\ncol_name,data_type,comment\nid,bigint,\namount due,bigint,\ndiscount,bigint,\n"
+    with pytest.raises(LakeletError) as problem:
+        ShellSession(stored, Form.CSV, None, Namespace("other", "shop")).do("select id from orders;")
+    assert problem.value.code == "UNKNOWN_TABLE"
+
+
 def test_tables_columns_and_keywords_are_completed(stored):
     completion = Completion(stored)
     assert completion.words("or") == ["orders", "order", "or"]
@@ -92,15 +170,24 @@ def test_a_query_is_answered_on_a_terminal_its_names_completed_by_tab_and_kept_i
         return [line for line in lines if not line.startswith("Running the query")]  # drawn after a second, then removed
 
     shell.read_to(PROMPT)
+    shell.type(".timer off\n")
+    shell.read_to(PROMPT)
     assert answer("select id from shop.orders", "shop.orders") == ["id", "bigint", "4711"]
     assert answer("select sum(disc\t) as half from shop.ord\t", "shop.orders") == ["half", "bigint", "23"]
     assert answer("select `am\t from shop.orders", "from shop.orders") == ["amount due", "bigint", "2"]
-    assert answer("select 1 from oders", "oders")[0] == "[UNKNOWN_TABLE] the storage holds no table oders"
+    assert answer("select 1 from oders", "oders") == [
+        "[UNKNOWN_TABLE] the storage holds no table oders",
+        'Did you mean "main.shop.orders"?',
+    ]
+    assert answer("select upper(dis) as d from shop.orders", "shop.orders") == [
+        "[UNKNOWN_COLUMN] there is no column dis in orders",
+        "Columns: id, amount due, discount",
+    ]
     shell.type("exit\n")
     shell.read_to("exit")
     assert shell.end() == 0
     history = (tmp_path / "state/lakelet/sql_history").read_text().splitlines()
-    assert history[:2] == ["select id from shop.orders;", "select sum(discount) as half from shop.orders;"]
+    assert history[:3] == [".timer off", "select id from shop.orders;", "select sum(discount) as half from shop.orders;"]
 
 
 def plain(text: str) -> str:

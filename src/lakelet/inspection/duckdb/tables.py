@@ -50,13 +50,17 @@ _FORMATS = ("delta", "parquet", "json", "csv", "text", "orc")
 
 
 class Tables:
-    """The tables of a storage under the names that a query gives them. Each table is opened once, at one version."""
+    """The tables of a storage under the names that a query gives them. Each table is opened once, at one version.
 
-    def __init__(self, storage: AnyPath) -> None:
+    `space`: completes names, in place of the storage's namespace.
+    """
+
+    def __init__(self, storage: AnyPath, space: Namespace | None = None) -> None:
         if is_s3(storage):
             raise NotSame("the storage is not on this machine")
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
+        self._space = space or self._registry.namespace
         self._opened: dict[str, DeltaSource] = {}
 
     @property
@@ -72,7 +76,7 @@ class Tables:
         """`within`: the published views whose query this is, the outermost first."""
         shown = ".".join(parts)
         parts = parts[1:] if len(parts) > 1 and parts[0].lower() == "live" else parts
-        space = Namespace(within[-1].catalog, within[-1].schema) if within else self._registry.namespace
+        space = Namespace(within[-1].catalog, within[-1].schema) if within else self._space
         full = TableName(*(space.catalog, space.schema)[: 3 - len(parts)], *parts)
         stored = find_stored(self._registry, full)
         if stored is not None:
@@ -260,6 +264,14 @@ def event_view_query(name: str, source: StoredRelation) -> Query:
         raise NotSame(f"the view {name} is not translated") from None
     shown = ", ".join(f"CAST({identifier(column)} AS {duck_name(kind)}) AS c{at}" for at, (column, kind) in enumerate(columns))
     return Query(f"SELECT {shown} FROM ({text}) AS v", columns)
+
+
+def view_columns(name: str) -> tuple[str, ...]:
+    """The columns of the view `name` of the event log. Raises NotSame where its text is not understood."""
+    try:
+        return tuple(_parsed(name).named_selects)
+    except SqlglotError:
+        raise NotSame(f"the view {name} is not translated") from None
 
 
 def _kind(column: str) -> Type:
