@@ -33,8 +33,18 @@ HEAD = """\
 
 DATASETS = {
     "updates": """\
-SELECT pipeline_name, update_id, state, cause, started_at, duration_s, selection, rows_written, dropped_records, failed_flows, error
-FROM updates""",
+SELECT u.pipeline_name, u.update_id, u.state, u.cause, u.started_at, u.duration_s, u.selection, u.rows_written, u.dropped_records,
+  coalesce(r.violations, 0) AS violations, coalesce(r.broken_rules, 0) AS broken_rules, u.failed_flows, u.error
+FROM updates u
+LEFT JOIN (
+  SELECT update_id, sum(failed_records) AS violations, count_if(failed_records > 0) AS broken_rules
+  FROM (
+    SELECT update_id, dataset, expectation, sum(failed_records) AS failed_records
+    FROM expectation_metrics
+    GROUP BY update_id, dataset, expectation
+  )
+  GROUP BY update_id
+) r ON r.update_id = u.update_id""",
     "flows": """\
 SELECT u.pipeline_name, u.started_at, f.update_id, f.flow_name, f.dataset, f.flow_type, f.status, f.duration_s,
   coalesce(f.output_rows, 0) + coalesce(f.upserted_rows, 0) AS rows_written, f.deleted_rows, f.dropped_records,
@@ -139,7 +149,12 @@ def cell_type(name: str) -> dict[str, str]:
         return {"type": "datetime", "displayAs": "datetime"}
     if name.endswith(("_rate", "_s")):
         return {"type": "float", "displayAs": "number"}
-    if name.endswith(("_records", "_rows", "_flows", "_files")) or name in ("rows_written", "minutes_since_completed"):
+    if name.endswith(("_records", "_rows", "_flows", "_files")) or name in (
+        "rows_written",
+        "violations",
+        "broken_rules",
+        "minutes_since_completed",
+    ):
         return {"type": "integer", "displayAs": "number"}
     return {"type": "string", "displayAs": "string"}
 
@@ -160,7 +175,7 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
         (
             counter("overview_updates", "Updates", "updates", COUNT),
             counter("overview_failed", "Failed updates", "updates", Field("failed", "COUNT_IF(`state` = 'FAILED')")),
-            counter("overview_pass_rate", "Rows that pass their rules", "rules", PASS_RATE),
+            counter("overview_pass_rate", "Pass rate of all rules", "rules", PASS_RATE),
             chart("overview_states", "Updates by day", "updates", "bar", DAY, COUNT, column("state")),
             chart("overview_rows", "Rows written", "updates", "line", UPDATE, total("rows_written", "rows")),
             table(
@@ -178,11 +193,11 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
         "Quality",
         (
             chart("quality_rates", "Pass rate by rule", "rules", "line", UPDATE, PASS_RATE, column("expectation")),
-            combo("quality_failures", "Rows that fail", "rules", UPDATE, total("failed_records", "rows"), FAILED_SHARE),
+            combo("quality_failures", "Violations of rules", "rules", UPDATE, total("failed_records", "violations"), FAILED_SHARE),
             chart(
                 "quality_dropped", "Dropped rows by dataset", "flows", "bar", UPDATE, total("dropped_records", "rows"), column("dataset")
             ),
-            chart("quality_worst", "Failed rows by rule", "rules", "bar", total("failed_records", "rows"), column("expectation")),
+            chart("quality_worst", "Violations by rule", "rules", "bar", total("failed_records", "violations"), column("expectation")),
             table(
                 "quality_rules",
                 "Rules",
@@ -208,7 +223,10 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
                 "updates_list",
                 "Updates",
                 "updates",
-                columns_of("started_at state cause duration_s rows_written dropped_records failed_flows selection error update_id"),
+                columns_of(
+                    "started_at state cause duration_s rows_written violations broken_rules dropped_records failed_flows selection error"
+                    " update_id"
+                ),
             ),
             table(
                 "updates_flows",

@@ -144,6 +144,25 @@ class LoggedUpdate:
             verb = "was" if status in ("SKIPPED", "STOPPED") else "has" if status in ("COMPLETED", "FAILED") else "is"
             progress(status, end if end is not None else 1, f"Flow '{name}' {verb} {status} because {why}." if start is None else "")
 
+    def stopped(
+        self,
+        name: str,
+        start: float,
+        end: float,
+        *,
+        rule: str,
+        rules: Mapping[str, tuple[int, int]],
+        values: Mapping[str, str | None],
+        error: tuple[str, str] = ("EXPECTATION_VIOLATION", "[EXPECTATION_VIOLATION] no"),
+    ) -> None:
+        """A flow that the fail rule `rule` stopped. `rules`: counts of the batch that was not written; `values`: of the first such row."""
+        self.emit("flow_progress", {"status": "STARTING"}, at=start, dataset=name, flow=name)
+        counted = [{"name": r, "dataset": name, "passed_records": p, "failed_records": f} for r, (p, f) in rules.items()]
+        first = {"dataset": name, "rule": rule, "values": dict(values)}
+        quality = {"scope": "FAILED_BATCH", "dropped_records": 0, "expectations": counted, "first_violation": first}
+        body, about = {"status": "FAILED", "data_quality": quality}, {"dataset": name, "flow": name}
+        self.emit("flow_progress", body, f"Flow '{name}' has FAILED.", at=end, level="ERROR", error=error, **about)
+
     def check(self, dataset: str, name: str, success: bool | None, *, severity: str = "warning", **about: Any) -> None:
         """A result of a table check; `success` None: it was not run. `about`: `owner`, `description`, `tags`."""
         observed = {True: "0 duplicates", False: "17 duplicates", None: ""}[success]
@@ -242,7 +261,9 @@ def _shop_update(log: Log, number: int, chance: random.Random, *, last: bool, fa
         end = start + seconds * (0.7 + chance.random() * 0.7)
         full = f"main.{name}"
         if name in failed:
-            update.flow(full, start, end, status="FAILED", error=("EXPECTATION_VIOLATION", FAILURE))
+            counts = {"has_order": (30_000, 0), "paid_not_negative": (29_997, 3)}
+            error, first = ("EXPECTATION_VIOLATION", FAILURE), {"paid": "-3.0"}
+            update.stopped(full, start, end, rule="paid_not_negative", rules=counts, values=first, error=error)
             continue
         if any(i in failed for i in reads):
             failed.add(name)

@@ -22,6 +22,7 @@ export function chart(
   show: (value: number) => string,
   range?: [number | null, number | null],
   tick = show,
+  marks: { at: number; colour: string }[] = [],
 ): HTMLElement {
   const place = h("div.plot", { role: "img", "aria-label": label });
   const legend = h("div.legend", { "aria-hidden": "true" });
@@ -85,7 +86,7 @@ export function chart(
         spanGaps: true,
       })),
     ],
-    hooks: { setCursor: [(u) => tell(u.cursor.idx ?? null)] },
+    hooks: { setCursor: [(u) => tell(u.cursor.idx ?? null)], draw: [(u) => drawMarks(u, marks)] },
   };
   const x = at.map((_, i) => i);
   requestAnimationFrame(() => {
@@ -99,6 +100,23 @@ export function chart(
   });
   tell(null);
   return holder;
+}
+
+/** Upright lines where something changed by definition. */
+function drawMarks(u: uPlot, marks: { at: number; colour: string }[]): void {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  for (const mark of marks) {
+    const x = Math.round(u.valToPos(mark.at - 0.5, "x", true));
+    ctx.strokeStyle = mark.colour;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 function bounds(low: number, high: number, range?: [number | null, number | null]): [number, number] {
@@ -135,18 +153,27 @@ function canvas(
 export const figure = (title: string, content: HTMLElement): HTMLElement =>
   h("figure", {}, h("figcaption", {}, title), content);
 
-/** One cell per measurement, coloured by its pass rate; the newest is at the right. */
-export function strip(points: Point[], slots: number, label: string): HTMLCanvasElement {
+/**
+ * One cell per measurement, coloured by its pass rate; the newest is at the right.
+ *
+ * `edits`: updates before whose cells a line stands.
+ */
+export function strip(points: Point[], slots: number, label: string, edits: number[] = []): HTMLCanvasElement {
   const cell = 7;
   const gap = 1.5;
   const width = slots * (cell + gap);
   const made = canvas(width, 18, label, (c) => {
     const colours: Record<string, string> = {};
-    points.slice(-slots).forEach(([, passed, failed], k, shown) => {
+    points.slice(-slots).forEach(([n, passed, failed], k, shown) => {
+      const at = width - (shown.length - k) * (cell + gap);
+      if (k > 0 && edits.some((edit) => edit <= n && edit > shown[k - 1][0])) {
+        c.fillStyle = css("--ink");
+        c.fillRect(at - gap - 0.25, 0, 2, 18);
+      }
       const name = grade(passed + failed ? passed / (passed + failed) : null);
       c.fillStyle = colours[name] ??= css(`--${name}`);
       c.beginPath();
-      c.roundRect(width - (shown.length - k) * (cell + gap), 1, cell, 16, 2);
+      c.roundRect(at, 1, cell, 16, 2);
       c.fill();
     });
   });

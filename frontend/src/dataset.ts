@@ -5,8 +5,9 @@ import { empty, h, tile } from "./dom";
 import { quality, quarantine, rules } from "./dataset_quality";
 import { columns, rows, runs, schema, source, transforms, versions } from "./dataset_table";
 import { ago, bytes, counted, duration, exactly, kind, number, percent, when } from "./format";
-import { byName, datasetLink, link, toDataset, toUpdate } from "./links";
+import { byName, datasetLink, link, shortOf, toDataset, toUpdate } from "./links";
 import { ownerLine } from "./owners";
+import { sinceLine } from "./quality";
 import { badge } from "./states";
 import type { Dataset, DatasetPage, Overview } from "./types";
 import { failureBox } from "./update";
@@ -43,7 +44,7 @@ export async function datasetView(overview: Overview, name: string): Promise<HTM
     heading(d, page),
     d.about ? h("p.lead", {}, d.about) : "",
     failures(d, page),
-    facts(d, page),
+    facts(overview, d, page),
     neighbours(overview, d, page),
     h("nav.parts", { "aria-label": "Parts of this page" }, contents),
     parts.map(([, , element]) => element),
@@ -59,6 +60,7 @@ function heading(d: Dataset, page: DatasetPage): HTMLElement[] {
   return [
     h("nav.crumbs", { "aria-label": "Where this is" }, link("#/", "datasets"), " / ", layer),
     h("h1", {}, d.short, " ", d.state ? badge(d.state) : ""),
+    d.failing ? h("p.sub", {}, sinceLine(d.failing)) : h("span"),
     h("p.sub", {}, d.name !== d.short ? h("code", {}, d.name) : "", ` ${kind(d.kind)}`, flow, place),
     d.owner || d.tags.length
       ? h("p.sub.whose", {}, ownerLine({ owner: d.owner, tags: d.tags }))
@@ -75,17 +77,26 @@ function failures(d: Dataset, page: DatasetPage): HTMLElement[] {
   );
 }
 
-function facts(d: Dataset, page: DatasetPage): HTMLElement {
+const measuredText = (overview: Overview, d: Dataset): string =>
+  d.measured === null
+    ? "no rule was measured yet"
+    : `of ${counted(d.broken_rules, "rule")}, update ${shortOf(overview, d.measured)}`;
+
+const passText = (overview: Overview, d: Dataset): string =>
+  !d.rules ? "no rules yet" : d.measured === null ? "not measured yet" : `by update ${shortOf(overview, d.measured)}`;
+
+function facts(overview: Overview, d: Dataset, page: DatasetPage): HTMLElement {
   const stored = page.table ? `${bytes(page.table.bytes)} in ${counted(page.table.files, "file")}` : "not stored";
   const wrote = d.rows_at ? when(d.rows_at) : "no rows were written";
-  const held = d.held ? `${number(d.held)} held in quarantine` : "by its newest run";
   return h(
     "dl.tiles",
     {},
     tile("Rows", number(d.rows), stored),
     tile("Last rows", ago(d.rows_at), wrote, { title: exactly(d.rows_at) }),
-    tile("Pass rate", d.rules ? percent(d.rate) : "–", d.rules ? counted(d.rules, "rule") : "no rules yet"),
-    tile("Dropped", number(d.dropped), held),
+    tile("Pass rate", d.rules ? percent(d.rate) : "–", passText(overview, d)),
+    tile("Violations", d.measured === null ? "–" : number(d.violations), measuredText(overview, d)),
+    tile("Rows dropped", number(d.dropped), "by its newest run"),
+    d.held !== null ? tile("Rows in quarantine now", number(d.held), "of every update") : null,
     tile("Took", duration(d.seconds), d.reason || "its newest run"),
   );
 }

@@ -2,9 +2,20 @@
 
 import { chart, figure, type Line } from "./charts";
 import { css, empty, h, section } from "./dom";
-import { compact, percent } from "./format";
+import { compact, percent, when } from "./format";
 import { ownerLine } from "./owners";
-import { checkTable, MOST, noRules, rateOf, ruleCells, ruleHeads, slotsOf } from "./quality";
+import {
+  checkTable,
+  MOST,
+  noRules,
+  rateOf,
+  rowName,
+  ruleCells,
+  ruleHeads,
+  slotsOf,
+  stateLines,
+  worstFirst,
+} from "./quality";
 import { sampleTable } from "./samples";
 import { rowHead, table } from "./tables";
 import type { DatasetPage, Rule } from "./types";
@@ -54,7 +65,15 @@ function passRates(page: DatasetPage, moments: (number | null)[]): HTMLElement |
   const all = page.rules.length === shown.length;
   const title = all ? "Pass rate" : `Pass rate: the ${shown.length} rules that were broken most`;
   const label = `Pass rates of ${lines.map((line) => line.label).join(", ")}`;
-  return figure(title, chart(label, moments, lines, percent, [null, 1]));
+  const edits = shown.flatMap((rule, k) =>
+    rule.edits.flatMap(([n, text]) => {
+      const at = moments.findIndex((_, i) => (page.runs.n?.[i] ?? -1) >= n);
+      return at < 0 ? [] : [{ at, colour: css(COLOURS[k]), text: `${rule.name}: ${text}` }];
+    }),
+  );
+  const drawn = chart(label, moments, lines, percent, [null, 1], percent, edits);
+  const told = edits.map((e) => h("li", { "--c": e.colour }, h("i"), `${when(moments[e.at])} `, h("code", {}, e.text)));
+  return figure(title, h("div", {}, drawn, told.length ? h("ul.edits", {}, told) : ""));
 }
 
 function lostLines(page: DatasetPage): Line[] {
@@ -71,12 +90,15 @@ export function rules(page: DatasetPage): HTMLElement {
   const slots = slotsOf(page.rules);
   const row = (rule: Rule) => {
     const constraint = h("small.code", {}, rule.constraint);
-    return h("tr", {}, rowHead(h("code.rule", {}, rule.name), constraint, ownerLine(rule)), ruleCells(rule, slots));
+    const name = rowHead(h("code.rule", {}, rule.name), constraint, stateLines(rule), ownerLine(rule));
+    return h(rowName(rule), {}, name, ruleCells(rule, slots));
   };
   return section(
     "Rules",
     page.rules.length + page.checks.length,
-    page.rules.length ? table("Rules", ruleHeads(), page.rules.map(row), { table: "rules" }) : null,
+    page.rules.length
+      ? table("Rules", ruleHeads(), [...page.rules].sort(worstFirst).map(row), { table: "rules" })
+      : null,
     page.checks.length ? [h("h3", {}, "Checks of the whole table"), checkTable(page.checks)] : null,
   );
 }

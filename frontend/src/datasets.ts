@@ -7,6 +7,7 @@ import { ago, duration, exactly, kind } from "./format";
 import { draw, type Graph } from "./graph";
 import { link, toDataset } from "./links";
 import { isMine, ownedTexts, ownerChoice } from "./owners";
+import { sinceLine } from "./quality";
 import { badge, GROUPS, mark, tone } from "./states";
 import { lostCell, numberCell, numbers, rateCell, rowHead, table, texts } from "./tables";
 import type { Dataset, Overview } from "./types";
@@ -93,7 +94,7 @@ function list(shown: Dataset[]): HTMLElement {
   if (!shown.length) return empty("No dataset matches. Clear the filter to see all of them.");
   const heads = [
     ...texts("dataset", "state"),
-    ...numbers("rows", "written", "pass rate", "dropped"),
+    ...numbers("rows", "rows written", "pass rate", "rows dropped"),
     ...texts("last rows"),
     ...numbers("took"),
     ...texts("recent runs"),
@@ -108,7 +109,7 @@ function row(d: Dataset): HTMLElement {
     "tr",
     {},
     rowHead(name, h("small", {}, [kind(d.kind), layer, d.owner].filter(Boolean).join(" · "))),
-    h("td", {}, badge(d.state)),
+    h("td", {}, badge(d.state), sinceLine(d.failing)),
     numberCell(d.rows),
     numberCell(d.state ? d.wrote : null),
     d.rules ? rateCell(d.rate) : numberCell(h("span.quiet", {}, "no rules")),

@@ -7,6 +7,9 @@ export const toDataset = (name: string, part = ""): string =>
   `#/dataset/${encodeURIComponent(name)}${part && `/${part}`}`;
 export const toUpdate = (number: number): string => `#/update/${number}`;
 
+/** What texts call an update. */
+export const shortOf = (overview: Overview, number: number): string => (overview.ids[number] ?? "").slice(0, 6);
+
 export function link(href: string, ...children: Child[]): HTMLElement {
   return h("a", { href }, ...children);
 }

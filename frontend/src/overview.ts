@@ -4,11 +4,12 @@ import { datasets } from "./datasets";
 import { empty, growing, h, section, tile } from "./dom";
 import { ago, between, compact, counted, duration, exactly, when } from "./format";
 import { byName, link, toDataset, toUpdate } from "./links";
-import { badge, tone, word } from "./states";
+import { badge, foundText, tone, word } from "./states";
 import type { Dataset, Overview, Summary } from "./types";
 
 /** Changes that are shown before a click. */
 const MOST_CHANGES = 6;
+const THIS = "by this update";
 /** What screen readers hear of a change's colour. */
 const MOODS: Record<string, string> = { bad: "failure", warning: "warning", good: "improvement", neutral: "note" };
 
@@ -38,6 +39,7 @@ function headline(overview: Overview, latest: Summary): HTMLElement {
       h("p.over", {}, overview.pipelines.join(", ") || "pipeline"),
       h("h1", {}, h("span.sr", {}, "Newest update: "), title),
       h("p.sub", { title: exactly(latest.start) }, moment, error),
+      h("p.sum", {}, `This update: ${foundText(latest)}.`),
       strip(overview),
     ),
     h("dl.tiles", {}, tiles(overview.datasets, latest)),
@@ -49,31 +51,36 @@ function tiles(all: Dataset[], latest: Summary): (HTMLElement | null)[] {
   const stored = all.filter((d) => d.state).length;
   const held = sum(all, (d) => d.held ?? 0);
   return [
-    tile("Up to date", `${done} of ${stored}`, counted(all.length, "dataset")),
-    tile("Rows written", compact(latest.rows), "by this update"),
-    rulesTile(all),
-    tile("Dropped", compact(latest.dropped), held ? `${compact(held)} held in quarantine` : "by this update", {
-      mood: latest.dropped ? "warn" : "",
-    }),
-    checksTile(all),
+    tile("Datasets up to date now", `${done} of ${stored}`, counted(all.length, "dataset")),
+    tile("Rows written", compact(latest.rows), THIS),
+    violationsTile(latest),
+    tile("Rows dropped", compact(latest.dropped), THIS, { mood: latest.dropped ? "warn" : "" }),
+    checksTile(all, latest),
+    held ? tile("Rows in quarantine now", compact(held), "of every update") : null,
   ];
 }
 
-function rulesTile(all: Dataset[]): HTMLElement {
-  // A failed dataset shows what was measured before: its newest rows may have broken a rule.
-  const clean = all.filter((d) => d.rules && d.rate === 1 && d.state !== "FAILED").length;
-  const measured = all.filter((d) => d.rules && d.rate !== null).length;
-  const rules = sum(all, (d) => d.rules);
-  const broken = sum(all, (d) => d.broken);
-  const remark = broken ? `${counted(broken, "row", "rows", compact)} broke one of ${rules}` : counted(rules, "rule");
-  return tile("Every rule met", measured ? `${clean} of ${measured}` : "–", remark, { mood: broken ? "warn" : "" });
+/** Violations are counted by rule: a row that breaks two rules makes two. */
+function violationsTile(latest: Summary): HTMLElement {
+  if (!latest.measured_rules) return tile("Violations", "–", "no rule was measured by this update");
+  const remark = latest.broken_rules
+    ? `of ${counted(latest.broken_rules, "rule")}, ${THIS}`
+    : `${latest.measured_rules === 1 ? "the rule is" : `all ${latest.measured_rules} rules are`} met, ${THIS}`;
+  const title = "One for each rule that a row breaks";
+  return tile("Violations", compact(latest.violations), remark, { mood: latest.broken_rules ? "warn" : "", title });
 }
 
-function checksTile(all: Dataset[]): HTMLElement | null {
-  const [failed, left, checks] = [0, 1, 2].map((i) => sum(all, (d) => d.checks[i]));
-  if (!checks) return null;
+function checksTile(all: Dataset[], latest: Summary): HTMLElement | null {
+  const known = sum(all, (d) => d.checks[2]);
+  if (!known) return null;
+  const [failed, left, checks] = latest.check_counts;
+  const before = sum(all, (d) => d.checks[0]);
+  if (!checks) {
+    const remark = before ? `no table changed; ${before} failed before` : "no table changed since they were made";
+    return tile("Table checks", "none made", remark, { mood: before ? "bad" : "" });
+  }
   const value = failed ? `${failed} failed` : left === checks ? "not run" : left ? `${checks - left} pass` : "all pass";
-  const remark = counted(checks, "check") + (left && left < checks ? `, ${left} not run` : "");
+  const remark = `${counted(checks, "check")}${left && left < checks ? `, ${left} not run` : ""}, ${THIS}`;
   return tile("Table checks", value, remark, { mood: failed ? "bad" : left ? "warn" : "" });
 }
 

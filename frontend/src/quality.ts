@@ -4,11 +4,11 @@ import { strip } from "./charts";
 import { checkBox, filterBox, group, press, toggle } from "./controls";
 import { empty, growing, growingRows, h, section } from "./dom";
 import { ago, exactly, number, percent } from "./format";
-import { datasetLink } from "./links";
+import { datasetLink, link, toUpdate } from "./links";
 import { askFor, isMine, ownedTexts, ownerChoice, ownerLine } from "./owners";
 import { rate } from "./states";
 import { numberCell, numbers, rateCell, rowHead, table, texts } from "./tables";
-import type { Check, Overview, Point, Quality, QualityRow, Ref } from "./types";
+import type { Check, Overview, Point, Quality, QualityRow, Ref, RuleState, Streak } from "./types";
 
 /** Measurements that are shown of a rule, at most. */
 export const MOST = 40;
@@ -24,7 +24,17 @@ export const rateOf = (point: Point | null): number | null => (point ? rate(poin
 export const slotsOf = (rows: { points: Point[] }[]): number =>
   Math.max(FEWEST, ...rows.map((r) => Math.min(MOST, r.points.length)));
 
-function trend(points: Point[]): HTMLElement {
+/** The edit of a rule's text since the measurement before the newest one: a fall by definition is none by data. */
+function editSince(rule: RuleState): RuleState["edits"][number] | null {
+  const [before, now] = [rule.points[rule.points.length - 2], latest(rule.points)];
+  if (!before || !now) return null;
+  return [...rule.edits].reverse().find(([n, text]) => n > before[0] && n <= now[0] && text.startsWith("text")) ?? null;
+}
+
+function trend(rule: RuleState): HTMLElement {
+  const points = rule.points;
+  const edit = editSince(rule);
+  if (edit) return h("span.edited", { title: `Before: ${edit[2]}` }, "✎ new text");
   const now = rateOf(latest(points));
   const before = rateOf(points[points.length - 2] ?? null);
   if (now === null || before === null) return h("span.quiet", {}, "–");
@@ -35,11 +45,12 @@ function trend(points: Point[]): HTMLElement {
   return h(`span.${change < 0 ? "down" : "up"}`, { title }, `${change < 0 ? "▼" : "▲"} ${percentagePoints}`);
 }
 
-function stripText(points: Point[]): string {
-  const rates = points.map(rateOf).filter((r): r is number => r !== null);
+function stripText(rule: RuleState): string {
+  const rates = rule.points.map(rateOf).filter((r): r is number => r !== null);
   if (!rates.length) return "Not measured yet";
   const [lowest, newest] = [Math.min(...rates), rates[rates.length - 1]];
-  return `Pass rates of ${rates.length} updates: lowest ${percent(lowest)}, latest ${percent(newest)}`;
+  const edits = rule.edits.map(([, , before]) => `; a mark where its text was changed from ${before}`).join("");
+  return `Pass rates of ${rates.length} updates: lowest ${percent(lowest)}, latest ${percent(newest)}${edits}`;
 }
 
 function action(text: string): HTMLElement {
@@ -47,22 +58,44 @@ function action(text: string): HTMLElement {
   return h(`span.action.${known ? text : "warn"}`, {}, text || "rule of a view");
 }
 
+/** Since when, with the way to the first update of it. */
+export const sinceLine = (streak: Streak | null | undefined): HTMLElement | null =>
+  streak ? h("small.since", {}, "failing ", link(toUpdate(streak[0]), streak[2])) : null;
+
+/** Below the name of a rule: by which values it stopped its flow, since when rows break it, what it was before. */
+export function stateLines(rule: RuleState): (HTMLElement | null)[] {
+  const values = (rule.stops ?? []).map(([name, value]) => h("code", {}, `${name} = ${value}`));
+  const stops = rule.stops
+    ? h("small.stops", {}, "stopped its flow", values.length ? ": the first such row has " : "", values)
+    : null;
+  const edit = rule.edits[rule.edits.length - 1];
+  const edited = edit
+    ? h("small.edited", {}, "✎ ", link(toUpdate(edit[0]), "changed"), ", ", h("code", {}, edit[1]))
+    : null;
+  return [stops, sinceLine(rule.failing), edited];
+}
+
 export const ruleHeads = (): HTMLElement[] => [
   ...texts("rule", "action"),
-  ...numbers("pass rate", "change", "broken", "of rows"),
+  ...numbers("pass rate", "change", "rows that broke it", "of rows"),
   ...texts("last updates"),
 ];
 
 /** The cells of a rule after the one with its name. */
-export function ruleCells(rule: { action: string; points: Point[] }, slots: number): HTMLElement[] {
+export function ruleCells(rule: RuleState & { action: string }, slots: number): HTMLElement[] {
   const now = latest(rule.points);
   const measured = rule.points.length
-    ? strip(rule.points, slots, stripText(rule.points))
+    ? strip(
+        rule.points,
+        slots,
+        stripText(rule),
+        rule.edits.map(([n]) => n),
+      )
     : h("span.quiet", {}, "not measured yet");
   return [
     h("td", {}, action(rule.action)),
     rateCell(rateOf(now)),
-    numberCell(trend(rule.points)),
+    numberCell(trend(rule)),
     numberCell(now?.[2] ? h("b", {}, number(now[2])) : now?.[2]),
     numberCell(now && now[1] + now[2]),
     h("td", {}, measured),
@@ -120,11 +153,12 @@ export function qualityView(overview: Overview, quality: Quality, owner = ""): H
 }
 
 /** Below 0 for a rule that stopped its flow, however few rows broke it; then its pass rate; 2 if it is not measured. */
-const badness = (r: QualityRow): number => {
+const badness = (r: RuleState & { action: string }): number => {
   const now = latest(r.points);
-  return (rateOf(now) ?? 2) - (r.action === "fail" && now?.[2] ? 2 : 0);
+  return (rateOf(now) ?? 2) - (r.stops ? 4 : r.action.toLowerCase() === "fail" && now?.[2] ? 2 : 0);
 };
-const worstFirst = (a: QualityRow, b: QualityRow): number => badness(a) - badness(b);
+export const worstFirst = (a: RuleState & { action: string }, b: RuleState & { action: string }): number =>
+  badness(a) - badness(b);
 const byDataset = (a: QualityRow, b: QualityRow): number => a.d - b.d;
 
 function orderButtons(show: () => void): HTMLElement[] {
@@ -157,6 +191,9 @@ function key(): HTMLElement {
   return h("p.key", {}, "Pass rate of an update: ", shown);
 }
 
+/** A rule that stopped its flow is red. */
+export const rowName = (r: RuleState): string => (r.stops ? "tr.stopped" : "tr");
+
 function matches(overview: Overview, r: QualityRow): boolean {
   if (!isMine(r) || (problems && !latest(r.points)?.[2])) return false;
   return isWanted([r.rule, overview.datasets[r.d].name, r.constraint, ...ownedTexts(r)]);
@@ -173,7 +210,7 @@ const isWanted = (texts: string[]): boolean => !wanted || texts.some((text) => t
 function row(overview: Overview, r: QualityRow, slots: number): HTMLElement {
   const name = h("span.two", {}, datasetLink(overview, r.d, "rules"), h("code.rule", {}, r.rule));
   const constraint = h("small.code", { title: r.constraint }, r.constraint);
-  return h("tr", {}, rowHead(name, constraint, ownerLine(r)), ruleCells(r, slots));
+  return h(rowName(r), {}, rowHead(name, constraint, stateLines(r), ownerLine(r)), ruleCells(r, slots));
 }
 
 function checks(overview: Overview, found: Quality["checks"]): HTMLElement | null {
@@ -195,7 +232,7 @@ export function checkTable<C extends Check & { d?: Ref }>(
     return h(
       "tr",
       {},
-      rowHead(dataset, h("code.rule", {}, c.name), h("small", {}, c.message), ownerLine(c)),
+      rowHead(dataset, h("code.rule", {}, c.name), h("small", {}, c.message), sinceLine(c.failing), ownerLine(c)),
       h("td", {}, h(`span.${mood}`, {}, result), h("small", {}, c.severity)),
       h("td", {}, h("span.code", {}, c.observed || "–")),
       h("td", {}, h("span.code", {}, c.expected || "–")),

@@ -1,6 +1,8 @@
 // States have a colour, a mark and a word; none of them is told by its colour alone.
 
 import { h, s } from "./dom";
+import { counted, number } from "./format";
+import type { Summary } from "./types";
 
 const MARKS: Record<string, [string, string]> = {
   // class, path in a box of 16
@@ -62,6 +64,16 @@ export function grade(rate: number | null): string {
 
 export const rate = (passed: number, failed: number): number | null =>
   passed + failed ? passed / (passed + failed) : null;
+
+/** What the rules of one update found: violations, never rows that broke rules, and rows that were left out. */
+export function foundText(u: Summary): string {
+  const rules = u.measured_rules
+    ? `${counted(u.violations, "violation")} of ${counted(u.broken_rules, "rule")}`
+    : "no rule measured";
+  const met = u.measured_rules && !u.broken_rules ? `${counted(u.measured_rules, "rule")} met by every row` : rules;
+  const held = u.quarantined ? ` (${number(u.quarantined)} quarantined)` : "";
+  return `${met}, ${counted(u.dropped, "row")} dropped${held}`;
+}
 
 const ORDER = ["FAILED", "SKIPPED", "RUNNING", "COMPLETED", "IDLE", "STOPPED", "EXCLUDED", "QUEUED"];
 

@@ -15,10 +15,14 @@ export interface Summary {
   rows: number;
   dropped: number;
   quarantined: number;
-  broken: number;
+  violations: number;
+  /** Rules that a row broke, of those that were measured. */
+  broken_rules: number;
+  measured_rules: number;
+  /** Table checks that it made: [failed, not run, all] */
+  check_counts: [number, number, number];
   flows: Record<string, number>;
   schema_changes: number;
-  checks_failed: number;
   first_error: string;
 }
 
@@ -40,8 +44,12 @@ export interface Dataset {
   wrote: number;
   dropped: number;
   held: number | null;
-  broken: number;
+  /** The newest update that measured its rules; violations, broken rules and rate are of that one. */
+  measured: number | null;
+  violations: number;
+  broken_rules: number;
   rate: number | null;
+  failing: Streak | null;
   rows_at: Moment;
   done_at: Moment;
   seconds: number | null;
@@ -58,6 +66,8 @@ export interface Overview {
   live: boolean;
   pipelines: string[];
   updates: number;
+  /** The beginnings of the ids of all updates, which are in their addresses. */
+  ids: string[];
   page: number;
   recent: Summary[];
   changes: [string, string, string, string][];
@@ -66,6 +76,18 @@ export interface Overview {
 
 /** [number of the update, passed, failed] */
 export type Point = [number, number, number];
+/** Since when something is at fault: [number of the first update, how many updates, both as a text] */
+export type Streak = [number, number, string];
+
+/** Where a rule stands. */
+export interface RuleState {
+  points: Point[];
+  failing: Streak | null;
+  /** [number of the update, what changed, text before, action before] */
+  edits: [number, string, string, string][];
+  /** Names and values of the row by which it stopped its flow; null if it did not. */
+  stops: [string, string][] | null;
+}
 
 /** What its author says of a rule or a check. */
 export interface About {
@@ -83,14 +105,15 @@ export interface Check extends About {
   observed: string;
   expected: string;
   message: string;
+  /** Not in the results of one update. */
+  failing?: Streak | null;
 }
 
-export interface QualityRow extends About {
+export interface QualityRow extends About, RuleState {
   d: number;
   rule: string;
   constraint: string;
   action: string;
-  points: Point[];
 }
 export interface Quality {
   rows: QualityRow[];
@@ -100,11 +123,10 @@ export interface Search {
   columns: string[][];
 }
 
-export interface Rule extends About {
+export interface Rule extends About, RuleState {
   name: string;
   constraint: string;
   action: string;
-  points: Point[];
 }
 export interface Sample {
   columns: string[];

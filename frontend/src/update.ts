@@ -5,7 +5,7 @@ import { empty, folded, h, section } from "./dom";
 import { between, bytes, counted, duration, exactly, number, when } from "./format";
 import { datasetLink, link, toUpdate } from "./links";
 import { checkTable } from "./quality";
-import { badge, flowsText, mark, rate } from "./states";
+import { badge, flowsText, foundText, mark, rate } from "./states";
 import { numberCell, numbers, rateCell, rowHead, table, texts } from "./tables";
 import { timeline } from "./timeline";
 import type { Overview, Ref, SchemaChange, UpdatePage } from "./types";
@@ -20,6 +20,7 @@ export async function updateView(overview: Overview, number: number): Promise<HT
     {},
     neighbours(overview, u.n),
     h("h1", {}, badge(u.state), ` update ${u.short}`),
+    h("p.sum", {}, `This update: ${foundText(u)}.`),
     h(
       "p.sub",
       {},
@@ -94,7 +95,7 @@ function rules(overview: Overview, u: UpdatePage): HTMLElement | null {
   const drawn = (found: typeof sorted) =>
     table(
       "Rules",
-      [...texts("rule"), ...numbers("pass rate", "broken", "of rows")],
+      [...texts("rule"), ...numbers("pass rate", "rows that broke it", "of rows")],
       found.map(([d, rule, passed, failed]) =>
         h(
           "tr",

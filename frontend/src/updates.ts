@@ -21,7 +21,11 @@ export async function updatesView(overview: Overview, page: number | null): Prom
   const several = overview.pipelines.length > 1;
   const history = table(
     "Updates",
-    [...texts("update", "state", "started"), ...numbers("took", "rows", "broken", "dropped"), ...texts("flows")],
+    [
+      ...texts("update", "state", "started"),
+      ...numbers("took", "rows written", "violations", "rows dropped"),
+      ...texts("flows"),
+    ],
     [...updates].reverse().map((u) => row(u, several)),
   );
   return h(
@@ -42,17 +46,26 @@ function charts(updates: Summary[]): HTMLElement {
     bars: true,
   };
   const rows: Line = { label: "rows", values: updates.map((u) => u.rows), colour: css("--running"), bars: true };
-  const lost: Line[] = [
-    { label: "broken", values: updates.map((u) => u.broken), colour: css("--warn") },
-    { label: "dropped", values: updates.map((u) => u.dropped), colour: css("--failed") },
-  ];
+  const found: Line = {
+    label: "violations",
+    values: updates.map((u) => u.violations),
+    colour: css("--warn"),
+    bars: true,
+  };
+  const lost: Line = {
+    label: "rows dropped",
+    values: updates.map((u) => u.dropped),
+    colour: css("--failed"),
+    bars: true,
+  };
   const [all, from] = [counted(updates.length, "update"), [0, null] as [number, null]];
   return h(
     "div.charts",
     {},
     figure("Duration", chart(`Duration of ${all}`, moments, [seconds], duration, from, ticked)),
     figure("Rows written", chart(`Rows written by ${all}`, moments, [rows], compact, from)),
-    figure("Broken and dropped rows", chart(`Rows that broke rules in ${all}`, moments, lost, compact, from)),
+    figure("Violations of rules", chart(`Violations of rules in ${all}`, moments, [found], compact, from)),
+    figure("Rows dropped", chart(`Rows dropped by ${all}`, moments, [lost], compact, from)),
   );
 }
 
@@ -67,7 +80,7 @@ function pager(shown: number, pages: number): HTMLElement | null {
 function row(u: Summary, several: boolean): HTMLElement {
   const notes = [
     u.schema_changes ? counted(u.schema_changes, "schema change") : "",
-    u.checks_failed ? `${counted(u.checks_failed, "check")} failed` : "",
+    u.check_counts[0] ? `${counted(u.check_counts[0], "check")} failed` : "",
   ];
   const noted = notes.filter(Boolean).join(", ");
   const retried = u.cause === "RETRY_ON_FAILURE" ? h("small", {}, "retry after a failure") : "";
@@ -79,7 +92,7 @@ function row(u: Summary, several: boolean): HTMLElement {
     h("td", { title: exactly(u.start) }, ago(u.start)),
     numberCell(duration(between(u.start, u.end))),
     numberCell(u.rows),
-    someCell(u.broken),
+    someCell(u.violations),
     lostCell(u.dropped),
     h("td", {}, flowsText(u.flows), noted ? h("small", {}, noted) : ""),
   );

@@ -29,17 +29,19 @@ def test_the_first_view_says_how_the_newest_update_went_and_what_it_changed(shop
     assert "failed" in page.inner_text("h1")
     assert texts(page, ".changes li")[0].startswith("failure silver.payments failed: [EXPECTATION_VIOLATION]")
     tiles = {text.split("\n")[0]: text.split("\n")[1] for text in page.locator(".tile").all_inner_texts()}
-    assert tiles["Up to date"] == "8 of 10"
+    assert tiles["Datasets up to date now"] == "8 of 10"
     assert tiles["Table checks"] == "1 failed"
+    assert (tiles["Violations"], tiles["Rows dropped"], tiles["Rows in quarantine now"]) == ("2,268", "2,142", "3,120")
+    assert texts(page, ".sum") == ["This update: 2,268 violations of 5 rules, 2,142 rows dropped (2,142 quarantined)."]
 
 
 @pytest.mark.parametrize(
     ("results", "tile"),
     [
-        ((None, None), ["not run", "2 checks"]),
-        ((True, None), ["1 pass", "2 checks, 1 not run"]),
-        ((False, None), ["1 failed", "2 checks, 1 not run"]),
-        ((True, True), ["all pass", "2 checks"]),
+        ((None, None), ["not run", "2 checks, by this update"]),
+        ((True, None), ["1 pass", "2 checks, 1 not run, by this update"]),
+        ((False, None), ["1 failed", "2 checks, 1 not run, by this update"]),
+        ((True, True), ["all pass", "2 checks, by this update"]),
     ],
 )
 def test_checks_that_were_not_run_are_neither_passed_nor_failed(opened, written, results, tile) -> None:
@@ -159,6 +161,49 @@ def test_search_finds_datasets_columns_rules_and_updates_by_keys_alone(shop_page
     page.keyboard.press("Escape")
     assert page.locator(".hits").is_hidden()
     assert page.inner_text("h1").startswith("silver.refunds")
+
+
+def edited_and_stopped() -> Log:
+    log = Log()
+    for text in ("id > 0", "id > 0", "id > 5", "id > 5"):
+        update = log.update()
+        update.define("main.s.orders", rules={"paid": ("paid > 0", "fail"), "high": (text, "warn")})
+        if text == "id > 0":
+            update.flow("main.s.orders", 1, 2, rows=10, rules={"paid": (10, 0), "high": (10, 0)})
+        else:
+            counts, first = {"paid": (9, 1), "high": (4, 6)}, {"paid": "-3.0"}
+            update.stopped("main.s.orders", 1, 2, rule="paid", rules=counts, values=first)
+        update.state("COMPLETED" if text == "id > 0" else "FAILED", 3)
+    return log
+
+
+def test_a_stopping_rule_comes_first_with_its_values_and_an_edited_one_shows_its_old_text(opened, written) -> None:
+    log = edited_and_stopped()
+    since = f"failing since update {log.updates[2].id[:6]}, 2 updates, 6 hours"
+    page = opened(written(site(log)) + "#/quality")
+    page.wait_for_selector("[aria-label='Rules'] tbody tr")
+    first, second = texts(page, "[aria-label='Rules'] tbody th")
+    assert first.startswith("orders paid")
+    assert f"stopped its flow: the first such row has paid = -3.0 {since}" in first
+    assert f"{since} ✎ changed, text: id > 0 → id > 5" in second
+    assert page.locator("tr.stopped").count() == 1
+    assert "changed from id > 0" in (
+        page.locator("[aria-label='Rules'] tbody tr").nth(1).locator("canvas").get_attribute("aria-label") or ""
+    )
+    page.evaluate("location.hash = '#/dataset/main.s.orders'")
+    page.wait_for_selector(".edits")
+    assert texts(page, ".edits code") == ["high: text: id > 0 → id > 5"]
+    assert since in page.inner_text("main")
+
+
+def test_a_fall_by_a_new_text_is_shown_as_an_edit(opened, written) -> None:
+    log = edited_and_stopped()
+    kept = {update.id for update in log.updates[:3]}
+    log.rows = [row for row in log.rows if row["origin"]["update_id"] in kept]
+    page = opened(written(site(log)) + "#/quality")
+    page.wait_for_selector("[aria-label='Rules'] tbody tr")
+    changes = dict(zip(texts(page, "[aria-label='Rules'] code.rule"), texts(page, "[aria-label='Rules'] td:nth-child(4)"), strict=True))
+    assert changes == {"paid": "▼ 10.00", "high": "✎ new text"}
 
 
 def test_an_owner_finds_what_is_theirs(shop_page) -> None:

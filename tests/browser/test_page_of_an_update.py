@@ -92,8 +92,9 @@ def test_an_open_page_follows_an_update_from_its_first_event_to_its_end(opened, 
 def test_held_rows_and_checks_of_an_update_are_on_the_page(opened, report) -> None:
     page = opened(report)
     tiles = {text.split("\n")[0]: text.split("\n")[1:] for text in page.locator(".tile").all_inner_texts()}
-    assert tiles["Dropped"] == ["2", "2 held in quarantine"]
-    assert tiles["Table checks"] == ["2 failed", "2 checks"]
+    assert tiles["Rows dropped"] == ["2", "by this update"]
+    assert tiles["Rows in quarantine now"] == ["2", "of every update"]
+    assert tiles["Table checks"] == ["2 failed", "2 checks, by this update"]
     page.locator(".node", has_text="orders").first.click()
     page.wait_for_selector("[data-part=quarantine] table")
     held = texts(page, "[data-part=quarantine] tbody tr")

@@ -63,7 +63,7 @@ def report(
         with shown_phases(sys.stderr):
             site = _write_page(root, project, folder, SAMPLE_ROWS if rows is None else rows)
     if as_json:
-        sys.stdout.write(json.dumps({"path": str(folder)}, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps({"path": str(folder), **site.summary()}, ensure_ascii=False) + "\n")
         return
     size = f"{counted(len(site.views), 'dataset')}, {counted(len(site.history.updates), 'update')}"
     write_lines([Line(f"Wrote {printable(str(folder / 'index.html'))}: {size}", "good")], sys.stderr)

@@ -41,6 +41,12 @@ class DatasetView:
         return self.runs[-1] if self.runs else None
 
     @property
+    def last_measured(self) -> tuple[int | None, tuple[RuleCount, ...]]:
+        """The newest update that measured any of its rules, and what they counted in it: numbers of one update, never of several."""
+        newest = max((series.points[-1][0] for series in self.rules if series.points), default=None)
+        return newest, tuple(s.points[-1][1] for s in self.rules if s.points and s.points[-1][0] == newest)
+
+    @property
     def last_rows_at(self) -> int | None:
         """When rows were last written to it."""
         return max((r.last_rows_at for d in self.runs[-200:] for r in d.runs if r.last_rows_at is not None), default=None)

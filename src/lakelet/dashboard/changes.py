@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lakelet.base.text import TextEnum, counted, listed
+from lakelet.storage.eventlog.faults import failing
 from lakelet.storage.eventlog.states import FlowState
-from lakelet.storage.eventlog.summaries import DatasetDefinition, FlowSummary, History, UpdateSummary
+from lakelet.storage.eventlog.summaries import DatasetDefinition, FlowSummary, History, RuleEdit, UpdateSummary
 
 
 class Tone(TextEnum):
@@ -45,7 +46,7 @@ def what_changed(history: History) -> tuple[UpdateDifference, ...]:
     newest = history.updates[-1]
     before = [u for u in history.updates[:-1] if u.pipeline_id == newest.pipeline_id]
     found = [
-        *_state_changes(newest, before),
+        *_state_changes(history, newest, before),
         *_pass_rate_changes(newest, before),
         *_check_changes(newest, before),
         *_schema_changes(newest),
@@ -54,13 +55,14 @@ def what_changed(history: History) -> tuple[UpdateDifference, ...]:
     return tuple(sorted(found, key=lambda c: (_ORDER.index(c.tone), -c.weight)))
 
 
-def _state_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
+def _state_changes(history: History, newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
     last = _last_states(before)
     skipped = [run.dataset for run in newest.runs_by_start if run.status is FlowState.SKIPPED]
     for run in newest.runs_by_start:
         was = last.get((run.dataset, run.flow))
         if run.status is FlowState.FAILED:
-            again = "failed again" if was is FlowState.FAILED else "failed"
+            streak = failing(history.updates, (u.datasets[run.dataset] for u in history.updates if run.dataset in u.datasets))
+            again = f"failed again ({streak.text})" if streak is not None and streak.updates > 1 else "failed"
             yield UpdateDifference(Tone.BAD, run.dataset, f"{again}{_of_flow(run)}: {_failure_headline(run)}")
         elif run.status.is_done and was in (FlowState.FAILED, FlowState.SKIPPED):
             yield UpdateDifference(
@@ -95,9 +97,16 @@ def _failure_headline(run: FlowSummary) -> str:
 
 
 def _pass_rate_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
-    last = {key: counts for update in before for key, counts in update.counts_by_rule.items()}
+    last = {key: (update.number, counts) for update in before for key, counts in update.counts_by_rule.items()}
+    edits = {(e.dataset, e.rule): (update.number, e) for update in (*before, newest) for e in update.rule_edits if e.of_text}
     for (dataset, rule), count in newest.counts_by_rule.items():
-        now, was, failed = count.pass_rate, last[dataset, rule].pass_rate if (dataset, rule) in last else None, count.failed
+        measured, counts = last.get((dataset, rule), (-1, None))
+        now, was, failed = count.pass_rate, counts.pass_rate if counts else None, count.failed
+        edited, edit = edits.get((dataset, rule), (-1, None))
+        if edit is not None and edited > measured >= 0 and now is not None and was is not None:  # another question, so another answer
+            text = f"{percent(now)} pass its new text; {percent(was)} passed the old one, {edit.before[0]}"
+            yield UpdateDifference(Tone.NEUTRAL, dataset, text, rule)
+            continue
         if now is None or (was is not None and abs(now - was) < 0.0005):
             continue
         if was is None and now < 1:
@@ -157,7 +166,8 @@ def _rule_edits(now: DatasetDefinition, before: DatasetDefinition) -> Iterator[U
         if name not in old:
             yield UpdateDifference(Tone.NEUTRAL, now.name, f"new rule, action {rule.action}", name)
         elif (rule.constraint, rule.action) != (old[name].constraint, old[name].action):
-            yield UpdateDifference(Tone.NEUTRAL, now.name, "the rule was changed", name)
+            edit = RuleEdit(0, now.name, name, (old[name].constraint, old[name].action), (rule.constraint, rule.action))
+            yield UpdateDifference(Tone.NEUTRAL, now.name, f"the rule was changed, {edit.text}", name)
     for name in old:
         if name not in new:
             yield UpdateDifference(Tone.NEUTRAL, now.name, "the rule was removed", name)

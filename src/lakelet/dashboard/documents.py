@@ -7,7 +7,7 @@ equal things are kept as columns or tuples to be short: 500 datasets and 1,000 u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,9 +15,10 @@ from typing import Any
 
 from lakelet.base import VERSION
 from lakelet.base.redaction import redacted
-from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_views, readers
+from lakelet.dashboard.catalog import DatasetView, RuleSeries, columns_read_from, dataset_views, readers
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.tables import Sample, TableFacts
+from lakelet.storage.eventlog.faults import Streak, breaking, failing, not_holding
 from lakelet.storage.eventlog.states import FlowState
 from lakelet.storage.eventlog.summaries import (
     DatasetSummary,
@@ -34,6 +35,8 @@ from lakelet.storage.rule_counts import RuleCount, pass_rate
 FORMAT = 2
 PAGE = 100
 """Updates per page."""
+ID_LENGTH = 12
+"""Characters of an update's id in addresses: no two updates have the same ones."""
 RECENT = 40
 """Number of newest updates in the overview, and of measurements of a rule in the matrix."""
 
@@ -78,6 +81,7 @@ class Site:
             "live": self.live,
             "pipelines": list(dict.fromkeys(u.pipeline for u in updates)),
             "updates": len(updates),
+            "ids": [update.id[:ID_LENGTH] for update in updates],
             "page": PAGE,
             "recent": [_update_item(update) for update in updates[-RECENT:]],
             "changes": [[c.tone.value, c.about, c.rule, c.text] for c in what_changed(self.history)],
@@ -86,8 +90,8 @@ class Site:
 
     def _dataset_item(self, view: DatasetView) -> Document:
         last, facts, definition = view.last, self.tables.get(view.name), view.definition
-        measured = [series.points[-1][1] for series in view.rules if series.points]
-        passed, failed = sum(count.passed for count in measured), sum(count.failed for count in measured)
+        number, counts = view.last_measured
+        passed, failed = sum(count.passed for count in counts), sum(count.failed for count in counts)
         checks = latest_checks(view)
         return {
             "name": view.name,
@@ -106,8 +110,11 @@ class Site:
             "wrote": last.total("rows") if last else 0,
             "dropped": last.total("dropped") if last else 0,
             "held": facts.held if facts else None,
-            "broken": failed,
+            "measured": number,
+            "violations": failed,
+            "broken_rules": sum(count.failed > 0 for count in counts),
             "rate": pass_rate(passed, failed),
+            "failing": self._streak_document(failing(self.history.updates, view.runs)),
             "rows_at": view.last_rows_at,
             "done_at": view.completed_at,
             "seconds": last.seconds if last else None,
@@ -128,15 +135,44 @@ class Site:
                         "d": self.numbers[view.name],
                         "rule": series.rule,
                         **_rule_document(rule),
+                        **self._rule_state(series, rule),
                         "points": [_rule_point(*point) for point in series.points[-RECENT:]],
                     }
                 )
-        checks = [{"d": self.numbers[view.name], **_check_document(check)} for view in self.views for check in latest_checks(view)]
+        checks = [{"d": self.numbers[view.name], **check} for view in self.views for check in self._checks_of(view)]
         return {"rows": rows, "checks": checks}
 
     def search(self) -> Document:
         """The columns of each dataset, for the search box; rules are in the quality document."""
         return {"columns": [[name for name, _ in self._dataset_columns(view)] for view in self.views]}
+
+    def summary(self) -> Document:
+        """What the newest update found, and all that is at fault with its owner: the dataset, the rule or check, since when."""
+        newest = self.history.updates[-1] if self.history.updates else None
+        counts = ("state", "rows", "dropped", "quarantined", "violations", "broken_rules", "measured_rules", "check_counts", "first_error")
+        update = newest and {"id": newest.id, **{key: value for key, value in _update_item(newest).items() if key in counts}}
+        return {"update": update, "failing": [*self._failing_datasets(), *self._failing_rules()]}
+
+    def _failing_datasets(self) -> Iterator[Document]:
+        for view in self.views:
+            found = self._streak_document(failing(self.history.updates, view.runs))
+            if found is not None:
+                yield {"dataset": view.name, "owner": view.definition.owner if view.definition else "", **self._since(found)}
+
+    def _failing_rules(self) -> Iterator[Document]:
+        """Rules that stopped their flows, then checks, then other rules, the lowest pass rate first."""
+        found = self.quality()
+        rules = [({"rule": row["rule"], "stopped": row["stops"] is not None}, row) for row in found["rows"]]
+        checks = [({"check": check["name"], "severity": check["severity"]}, check) for check in found["checks"]]
+        others = [one for one in rules if not one[0]["stopped"] and one[1]["failing"] is not None]
+        others.sort(key=lambda one: pass_rate(*one[1]["points"][-1][1:]) or 0)
+        for about, row in (*(one for one in rules if one[0]["stopped"]), *checks, *others):
+            if row["failing"] is not None:
+                yield {"dataset": self.views[row["d"]].name, **about, "owner": row["owner"], **self._since(row["failing"])}
+
+    def _since(self, streak: Sequence[Any]) -> Document:
+        number, updates, text = streak
+        return {"since": self.history.updates[number].id, "updates": updates, "text": text}
 
     # --- one dataset ----------------------------------------------------------------------------------------------------------------
 
@@ -153,7 +189,7 @@ class Site:
             "columns": [self._column_document(view, name, kind) for name, kind in self._dataset_columns(view)],
             "lineage": bool(definition and definition.lineage),
             "rules": self._rule_documents(view),
-            "checks": [_check_document(check) for check in latest_checks(view)],
+            "checks": self._checks_of(view),
             "runs": _columns_of(runs, _run_of_dataset),
             "idle": len(view.runs) - len(runs),
             "source": text and {"file": text.file, "line": text.line, "first": text.first, "lines": list(text.lines)},
@@ -185,8 +221,45 @@ class Site:
         found = []
         for series in view.rules:
             points = [_rule_point(*point) for point in series.points]
-            found.append({"name": series.rule, **_rule_document(defined.get(series.rule)), "points": points})
+            rule = defined.get(series.rule)
+            found.append({"name": series.rule, **_rule_document(rule), **self._rule_state(series, rule), "points": points})
         return found
+
+    def _rule_state(self, series: RuleSeries, rule: RuleDefinition | None) -> Document:
+        """Since when rows break it; what it was before; the first values of the row by which it stopped its flow, if it did so last.
+
+        `edits` are [update, text, text before, action before], `stops` [name, value] pairs.
+        """
+        edits = self.history.rule_edits.get((series.dataset, series.rule), ())
+        return {
+            "failing": self._streak_document(breaking(self.history.updates, series.points, edits)),
+            "edits": [[edit.number, edit.text, *edit.before] for edit in edits],
+            "stops": self._stopping_values(series, rule),
+        }
+
+    def _stopping_values(self, series: RuleSeries, rule: RuleDefinition | None) -> list[list[str]] | None:
+        if rule is None or rule.action.lower() != "fail" or not series.points:
+            return None
+        update, key = self.history.updates[series.points[-1][0]], (series.dataset, series.rule)
+        unwritten = update.unwritten_counts_by_rule.get(key)
+        if unwritten is None or not unwritten.failed:
+            return None
+        shown = [run.violation for run in update.runs if run.violation and (run.violation.dataset, run.violation.rule) == key]
+        return [list(pair) for pair in shown[0].values] if shown else []
+
+    def _checks_of(self, view: DatasetView) -> list[Document]:
+        """The newest result of each check of a dataset."""
+        results: dict[str, list[tuple[int, TableCheckResult]]] = {}
+        for number, check in view.checks:
+            results.setdefault(check.name, []).append((number, check))
+        return [
+            {**_check_document(found[-1][1]), "failing": self._streak_document(not_holding(self.history.updates, found))}
+            for found in results.values()
+        ]
+
+    def _streak_document(self, streak: Streak | None) -> list[Any] | None:
+        """The first update of a fault, how many updates have it, and both as a text."""
+        return None if streak is None else [streak.since.number, streak.updates, streak.text]
 
     def _defined_rules(self, view: DatasetView) -> Mapping[str, RuleDefinition]:
         """The rules of a dataset by name; those of a view of the pipeline are in the definitions of its readers."""
@@ -304,10 +377,12 @@ def _update_item(update: UpdateSummary) -> Document:
         "rows": update.total("rows"),
         "dropped": update.total("dropped"),
         "quarantined": update.total("quarantined"),
-        "broken": update.total("violations"),
+        "violations": update.total("violations"),
+        "broken_rules": update.broken_rules,
+        "measured_rules": len(update.counts_by_rule),
+        "check_counts": [*(sum(c.success is kind for c in update.checks) for kind in (False, None)), len(update.checks)],
         "flows": dict(Counter(run.status.value for run in update.runs)),
         "schema_changes": len(update.schema_changes),
-        "checks_failed": sum(check.success is False for check in update.checks),
         "first_error": failed.text.splitlines()[0][:300] if failed and failed.text else "",
     }
 

@@ -1,6 +1,7 @@
 """The updates that the page shows: rows of a storage's event log, and updates that have ended, kept beside the log for the next report.
 
-Definitions are large and the page shows those of today: they are read of two updates of each pipeline only, what is and what was before.
+Definitions are large and the page shows those of today: all of them are read of two updates of each pipeline only, what is and what was
+before. Of older updates those are read that differ from the ones before, so that edited rules are known.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lakelet.storage.root import Storage
 UPDATES = 1000
 """The newest updates are on the page; older ones stay in the event log."""
 _DEFINITIONS = ("dataset_definition", "sink_definition", "flow_definition", "column_lineage")
+_WITH_RULES = ("dataset_definition", "flow_definition")
 _UNUSED = ("user_action", "runtime_details", "planning_information", "stream_progress")
 _OVERLAP = timedelta(minutes=1)  # events are written in batches: one may carry an earlier time than what was read before
 
@@ -86,14 +88,16 @@ class EventRows:
         self._version, self._first_versions = appended.version, {}
         found = [(version, row) for version, row in appended.rows if row["update_id"] and row["update_id"] not in self._known]
         defined: dict[str, list[str]] = {}
-        for _, row in sorted(found, key=lambda one: one[1]["timestamp"], reverse=True):
+        in_order = sorted(found, key=lambda one: one[1]["timestamp"])
+        for _, row in reversed(in_order):
             ids = defined.setdefault(row["pipeline_id"], [])
             if row["event_type"] in _DEFINITIONS and row["update_id"] not in ids:
                 ids.append(row["update_id"])
+        changed = _changed_definitions(row for _, row in in_order)
         for version, row in found:
             self._first_versions.setdefault(row["update_id"], version)
             is_old = row["event_type"] in _DEFINITIONS and row["update_id"] not in defined[row["pipeline_id"]][:_WITH_DEFINITIONS]
-            if row["event_type"] not in _UNUSED and not is_old:
+            if row["event_type"] not in _UNUSED and (not is_old or row["id"] in changed):
                 yield row
 
     def _row_condition(self, table: Any) -> str:
@@ -101,7 +105,8 @@ class EventRows:
         if self._newest is not None:
             return f'{used} AND "timestamp" >= {_timestamp_literal(self._newest - _OVERLAP)}'
         with_definitions = _in_list(_updates_with_definitions(table))
-        conditions = [used, f"(event_type NOT IN {_in_list(_DEFINITIONS)} OR origin['update_id'] IN {with_definitions})"]
+        changed = f"id IN {_in_list(_ids_of_changed_definitions(table))}"
+        conditions = [used, f"(event_type NOT IN {_in_list(_DEFINITIONS)} OR origin['update_id'] IN {with_definitions} OR {changed})"]
         newest = _newest_updates(table, self._updates)
         if self._known:
             conditions.append(f"(origin['update_id'] IS NULL OR origin['update_id'] NOT IN {_in_list(self._known)})")
@@ -132,6 +137,27 @@ def _updates_with_definitions(table: Any) -> list[str]:
     for row in query_rows(table, sql):
         found.setdefault(str(row["pipeline"]), []).append(str(row["id"]))
     return [update for ids in found.values() for update in ids[:_WITH_DEFINITIONS]]
+
+
+def _ids_of_changed_definitions(table: Any) -> list[str]:
+    """The events that define rules in another way than the event before about the same dataset, and the first one about each."""
+    subject = "origin['pipeline_id'], event_type, origin['dataset_name'], origin['flow_name']"
+    before = f'lag(md5(details)) OVER (PARTITION BY {subject} ORDER BY "timestamp")'
+    sql = f"""SELECT id FROM (SELECT id, md5(details) AS said, {before} AS before FROM t WHERE event_type IN {_in_list(_WITH_RULES)})
+        WHERE before IS NULL OR before <> said"""
+    return [str(row["id"]) for row in query_rows(table, sql)]
+
+
+def _changed_definitions(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The same of rows that were appended, oldest first."""
+    before, found = dict[tuple[Any, ...], Any](), set[str]()
+    for row in rows:
+        if row["event_type"] in _WITH_RULES:
+            subject = row["pipeline_id"], row["event_type"], row["dataset_name"], row["flow_name"]
+            if before.get(subject) != row["details"]:
+                found.add(row["id"])
+            before[subject] = row["details"]
+    return found
 
 
 def _newest_updates(table: Any, updates: int) -> list[str]:

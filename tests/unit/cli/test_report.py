@@ -33,7 +33,14 @@ def test_a_report_lies_in_the_storage_and_says_where(project, capsys) -> None:
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"Wrote {project}/.lakelet/report/index.html: 10 datasets, 3 updates\n")
     assert main(["report", "--json", "--out", "public"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"path": str(project / "public")}
+    told = json.loads(capsys.readouterr().out)
+    assert told["path"] == str(project / "public")
+    assert (told["update"]["state"], told["update"]["violations"], told["update"]["broken_rules"]) == ("FAILED", 3424, 6)
+    assert [(f["dataset"], f.get("rule") or f.get("check"), f["owner"], f["updates"]) for f in told["failing"]][:3] == [
+        ("main.silver.payments", None, "orders@example.com", 1),
+        ("main.silver.payments", "paid_not_negative", "finance@example.com", 1),
+        ("main.silver.refunds", "reason_known", "orders@example.com", 2),
+    ]
     assert (project / "public" / "index.html").is_file()
     assert (project / "public" / "data" / "update-2.js").is_file()
 

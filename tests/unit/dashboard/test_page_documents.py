@@ -43,7 +43,7 @@ def test_a_flow_that_is_well_again_and_rules_that_were_edited_are_changes() -> N
     second.flow("main.s.a", 1, 2, rows=3, rules={"r": (3, 0)})
     assert said(log) == [
         "good main.s.a is up to date again, after it failed",
-        "neutral main.s.a r the rule was changed",
+        "neutral main.s.a r the rule was changed, text: id > 0 → id >= 0; action: warn → drop",
         "neutral main.s.a new new rule, action fail",
         "neutral main.s.a gone the rule was removed",
         "neutral main.s.old is no longer defined",
@@ -98,9 +98,9 @@ def test_numbers_of_the_overview_are_those_of_the_events() -> None:
     ]
     quality = [body["data_quality"] for body in newest if "data_quality" in body][-1]
     assert item["dropped"] == quality["dropped_records"]
-    assert item["broken"] == sum(rule["failed_records"] for rule in quality["expectations"])
+    assert item["violations"] == sum(rule["failed_records"] for rule in quality["expectations"])
     passed = sum(rule["passed_records"] for rule in quality["expectations"])
-    assert item["rate"] == passed / (passed + item["broken"])
+    assert item["rate"] == passed / (passed + item["violations"])
     assert (item["rows"], item["held"], item["layer"]) == (574_800, 3120, "silver")
 
 
@@ -116,7 +116,7 @@ def test_a_check_that_was_not_run_neither_passed_nor_failed() -> None:
     assert {check["name"]: check["success"] for check in shown.quality()["checks"]} == {
         "unique": None, "fresh": False, "full": True, "known": None,
     }  # fmt: skip
-    assert shown.overview()["recent"][-1]["checks_failed"] == 1
+    assert shown.overview()["recent"][-1]["check_counts"] == [1, 2, 4]
     assert said(log) == ["warning a fresh check failed: 17 duplicates, expected 0 duplicates"]
 
 

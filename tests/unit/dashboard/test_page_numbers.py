@@ -42,7 +42,7 @@ def test_page_console_and_events_agree(updates) -> None:
     number = len(updates) - 1
     page = shown.update(number)
     assert (page["state"], page["rows"], page["dropped"]) == (newest.state, newest.total("rows"), newest.total("dropped"))
-    assert page["broken"] == sum(dataset.total("violations") for dataset in newest.all_datasets.values())
+    assert page["violations"] == sum(dataset.total("violations") for dataset in newest.all_datasets.values())
     rules = {(shown.views[d].name if isinstance(d, int) else d, rule): [passed, failed] for d, rule, passed, failed in page["rules"]}
     assert rules == {rule: [count.passed, count.failed] for rule, count in newest.written_counts_by_rule.items()}
     items = {item["name"]: item for item in shown.overview()["datasets"]}
@@ -78,7 +78,7 @@ def test_what_rules_counted_in_a_batch_that_was_not_written_is_in_the_sums_of_th
     page = site(log).update(0)
     assert [rule[1:] for rule in page["rules"]] == [["known", 9, 3], ["low", 11, 1]]
     assert [rule[1:] for rule in page["unwritten"]] == [["known", 2], ["low", 1]]
-    assert (page["rows"], page["dropped"], page["broken"]) == (7, 1, 4)
+    assert (page["rows"], page["dropped"], page["violations"]) == (7, 1, 4)
     text = [" ".join(line.text.split()) for line in summary(newest, UpdateState.FAILED)]
     at = text.index("Dropped rows")
     assert text[at : at + 6] == [

@@ -81,7 +81,8 @@ def _error(
     dataset: str, broken: Sequence[_BrokenRule], row: Mapping[str, Any], counts: Sequence[RuleCount], scope: Scope
 ) -> ExpectationFailed:
     first, others = broken[0], broken[1:]
-    values = ", ".join(f"{name} is {_shown(row[name])}" for name in _named(first.constraint, row)[:_MOST_VALUES])
+    named = {name: row[name] for name in _named(first.constraint, row)[:_MOST_VALUES]}
+    values = ", ".join(f"{name} is {_shown(value)}" for name, value in named.items())
     lines = [f"The first such row{f' ({values})' if values else ''}: {json.dumps(row, ensure_ascii=False)}"]
     lines += [f"{rule.sentence(dataset, ' also')} ({rule.where})" for rule in others]
     lines += ["Nothing of this batch was written."] if scope is Scope.FAILED_BATCH else []
@@ -94,7 +95,9 @@ def _error(
         todo="Correct the data or the query, or let the rule drop or warn.",
     )
     assert isinstance(error, ExpectationFailed)
-    error.data_quality = {"scope": scope.value, "dropped_records": 0, "expectations": [asdict(count) for count in counts]}
+    shown = {"dataset": first.of, "rule": first.name, "values": {name: None if v is None else _text(v) for name, v in named.items()}}
+    counted = [asdict(count) for count in counts]
+    error.data_quality = {"scope": scope.value, "dropped_records": 0, "expectations": counted, "first_violation": shown}
     return error
 
 
@@ -103,6 +106,10 @@ def _named(constraint: str, row: Mapping[str, Any]) -> list[str]:
     words = {word.lower() for word in re.findall(r"\w+", constraint)}
     quoted = {part.lower() for name in re.findall(r"`[^`]+`", constraint) for part in split_name(name)}
     return [name for name in row if name.lower() in words | quoted]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
@@ -19,9 +19,11 @@ from lakelet.storage.eventlog.summaries import (
     Backlog,
     DatasetDefinition,
     Failure,
+    FirstViolation,
     FlowSummary,
     History,
     RecordPlace,
+    RuleEdit,
     SchemaChangeEvent,
     TableCheckResult,
     UpdateSummary,
@@ -82,6 +84,7 @@ class _Flow:
     backlog_read: Key = (-1, -1)
     unread_place: tuple[Key, RecordPlace] | None = None
     unread_reason: tuple[Key, str] | None = None
+    violation: FirstViolation | None = None
 
     def add(self, name: str, number: Any) -> None:
         if number:
@@ -106,6 +109,7 @@ class _Flow:
             rows_known=not self.to_sink or self.rows_reported,
             unread_place=self.unread_place[1] if self.unread_place else None,
             unread_reason=self.unread_reason[1] if self.unread_reason else "",
+            violation=self.violation if self.status is FlowState.FAILED else None,
             **self.counts,
         )
 
@@ -278,7 +282,7 @@ class HistoryBuilder:
                 value = replace(known, number=number) if known is not None else self._updates[id].value(number)
                 self._values[id] = value
             found.append(value)
-        return History(tuple(found), _definitions_of_today(found))
+        return History(tuple(_with_rule_edits(found)), _definitions_of_today(found))
 
 
 def reduce_events(rows: Iterable[Row]) -> History:
@@ -286,6 +290,22 @@ def reduce_events(rows: Iterable[Row]) -> History:
     builder = HistoryBuilder()
     builder.feed(rows)
     return builder.history()
+
+
+def _with_rule_edits(updates: Iterable[UpdateSummary]) -> Iterator[UpdateSummary]:
+    """The updates with the edits of rules between them. Known updates keep their edits: their definitions may be left out."""
+    texts: dict[str, dict[tuple[str, str], tuple[str, str]]] = {}
+    for update in updates:
+        known, edits = texts.setdefault(update.pipeline_id, {}), update.rule_edits
+        if not edits and update.definitions:
+            edits = tuple(
+                RuleEdit(update.number, *key, known[key], text)
+                for key, text in update.rule_texts.items()
+                if key in known and known[key] != text
+            )
+        known.update(update.rule_texts)
+        known.update({(edit.dataset, edit.rule): edit.after for edit in edits})
+        yield replace(update, rule_edits=edits) if edits != update.rule_edits else update
 
 
 def _definitions_of_today(updates: Sequence[UpdateSummary]) -> Mapping[str, DatasetDefinition]:
@@ -388,6 +408,14 @@ def _add_measurements(flow: _Flow, body: Row, timestamp: int) -> None:
         flow.rules = summed([*flow.rules.values(), *counts])
     if counts and "scope" in quality:
         flow.unwritten_rules = summed([*flow.unwritten_rules.values(), *counts])
+        flow.violation = _first_violation(quality.get("first_violation")) or flow.violation
+
+
+def _first_violation(found: Row | None) -> FirstViolation | None:
+    if not found:
+        return None
+    values = tuple((str(name), "NULL" if value is None else str(value)) for name, value in (found.get("values") or {}).items())
+    return FirstViolation(str(found.get("dataset")), str(found.get("rule")), values)
 
 
 def _on_backlog(flow: _Flow, metrics: Row, key: tuple[int, int]) -> None:

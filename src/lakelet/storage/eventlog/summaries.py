@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
@@ -52,13 +52,22 @@ class RecordPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstViolation:
+    """The first row that broke the fail rule `rule` of `dataset`, by the columns that the rule names: (name, value as text)."""
+
+    dataset: str
+    rule: str
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FlowSummary:
     """One flow in one update.
 
     `written`: rows appended or replaced; `reason`: why it ran, was idle or was skipped, as its events say.
     `rules`: what the rules counted in all rows that they judged; `unwritten_rules`: the part of it in a batch that a fail rule stopped,
-    none of whose rows was written (EP-8). Records of sources: `corrupt` (of them `left_out`), `rescued`, `passed_over`, `undecodable`.
-    `rows_known`: false for a sink whose rows nobody counts.
+    none of whose rows was written (EP-8), `violation` its first row. `rows_known`: false for a sink whose rows nobody counts.
+    Records of sources: `corrupt` (of them `left_out`), `rescued`, `passed_over`, `undecodable`.
     """
 
     flow: str
@@ -89,6 +98,7 @@ class FlowSummary:
     rows_known: bool = True
     unread_place: RecordPlace | None = None
     unread_reason: str = ""
+    violation: FirstViolation | None = None
 
     @property
     def rows(self) -> int:
@@ -164,6 +174,29 @@ class RuleDefinition:
     description: str = ""
     owner: str = ""
     tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEdit:
+    """An update that defined a rule with another text or action than the update before. `number`: of the update."""
+
+    number: int
+    dataset: str
+    rule: str
+    before: tuple[str, str]
+    after: tuple[str, str]
+
+    @property
+    def text(self) -> str:
+        """What was changed, with what was there before."""
+        (old, old_action), (new, new_action) = self.before, self.after
+        changes = [f"text: {old} → {new}"] if old != new else []
+        return "; ".join([*changes, *([f"action: {old_action} → {new_action}"] if old_action != new_action else [])])
+
+    @property
+    def of_text(self) -> bool:
+        """Whether what rows must meet is another."""
+        return self.before[0] != self.after[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +328,7 @@ class UpdateSummary:
     """One update. `number` counts the updates of the log from 0, oldest first; `definitions` is empty where no event of it is kept.
 
     `runs` are in the order in which the flows were first reported, `checks` and `warnings` in that of their events. `last_at`: time of the
-    newest event.
+    newest event. `rule_edits`: against the update of its pipeline before, known within a history.
     """
 
     number: int
@@ -314,6 +347,12 @@ class UpdateSummary:
     failure: Failure | None = None
     definitions: Mapping[str, DatasetDefinition] = field(default_factory=dict)
     last_at: Timestamp = None
+    rule_edits: tuple[RuleEdit, ...] = ()
+
+    @property
+    def short(self) -> str:
+        """The first characters of its id, as texts name it."""
+        return self.id[:6]
 
     @property
     def seconds(self) -> float | None:
@@ -336,6 +375,18 @@ class UpdateSummary:
         return summed(count for run in self.runs for count in run.unwritten_rules)
 
     @property
+    def broken_rules(self) -> int:
+        """How many of the rules that it measured a row broke."""
+        return sum(count.failed > 0 for count in self.counts_by_rule.values())
+
+    @cached_property
+    def rule_texts(self) -> Mapping[tuple[str, str], tuple[str, str]]:
+        """Text and action of each defined rule, by (dataset, rule); rules of views are defined by the flows that read them."""
+        of_views = ((name, rule) for d in self.definitions.values() for flow in d.flows for name, rule in flow.view_rules)
+        own = ((d.name, rule) for d in self.definitions.values() for rule in d.rules)
+        return {(name, rule.name): (rule.constraint, rule.action) for name, rule in (*of_views, *own)}
+
+    @property
     def written_counts_by_rule(self) -> Mapping[tuple[str, str], RuleCount]:
         """The part of `counts_by_rule` in batches that were written: what failed there was dropped or is in the table."""
         unwritten = self.unwritten_counts_by_rule
@@ -343,9 +394,8 @@ class UpdateSummary:
 
     @property
     def rule_actions(self) -> Mapping[tuple[str, str], str]:
-        """The action of each defined rule, by (dataset, rule); rules of views are defined by the flows that read them."""
-        of_views = {(name, rule.name): rule.action for d in self.definitions.values() for flow in d.flows for name, rule in flow.view_rules}
-        return {**of_views, **{(d.name, rule.name): rule.action for d in self.definitions.values() for rule in d.rules}}
+        """The action of each defined rule, by (dataset, rule)."""
+        return {key: action for key, (_, action) in self.rule_texts.items()}
 
     @cached_property
     def runs_by_start(self) -> tuple[FlowSummary, ...]:
@@ -395,3 +445,12 @@ class History:
 
     updates: tuple[UpdateSummary, ...] = ()
     definitions: Mapping[str, DatasetDefinition] = field(default_factory=dict)
+
+    @cached_property
+    def rule_edits(self) -> Mapping[tuple[str, str], tuple[RuleEdit, ...]]:
+        """The edits of each rule, oldest first, by (dataset, rule)."""
+        found: dict[tuple[str, str], list[RuleEdit]] = {}
+        for update in self.updates:
+            for edit in update.rule_edits:
+                found.setdefault((edit.dataset, edit.rule), []).append(replace(edit, number=update.number))
+        return {key: tuple(edits) for key, edits in found.items()}
