@@ -27,6 +27,7 @@ from lakelet.plan.graph import Graph
 from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, states_of, with_conditions
 from lakelet.storage.environments import provide
 from lakelet.storage.ownership import Owner, recognised, refused
+from lakelet.storage.promotion import finish_promotion, is_unfinished
 from lakelet.storage.recorded_definitions import load_definitions
 from lakelet.storage.root import ExistingTables, Storage
 from lakelet.storage.root import StorageRegistry as StoredRegistry
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from lakelet.storage.eventlog.writer import Listener
     from lakelet.update.idle.recording_begun import Recording
     from lakelet.update.opened import LoadedPipeline, OpenedPipeline
+    from lakelet.update.promotion import PromotedDataset
     from lakelet.update.result import UpdateResult
 
 
@@ -192,7 +194,7 @@ class Pipeline:
             refuse_in_continuous(request)
         recording = None
         if new_process and self._spark is None and is_asked(self.config, request):
-            Storage(self.config.storage).refuse_if_busy()
+            _ready(Storage(self.config.storage))
             answer = idle_answer(self.config, listeners)
             if answer is not None:
                 return answer
@@ -210,7 +212,7 @@ class Pipeline:
         from lakelet.storage.eventlog.writer import EventWriter
 
         update_id = str(uuid.uuid4())
-        Storage(self.config.storage).refuse_if_busy()
+        _ready(Storage(self.config.storage))
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
         with self._opened(request, update_id, events.emit, updating=True, recording=recording) as opened:
             from lakelet.update.update import Update  # after `import_update`
@@ -230,10 +232,31 @@ class Pipeline:
         from lakelet.storage.eventlog.writer import EventWriter
         from lakelet.update.update import Replay
 
-        Storage(self.config.storage).refuse_if_busy()
+        _ready(Storage(self.config.storage))
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
         with self._opened(Request(select=(dataset,)), str(uuid.uuid4()), events.emit, updating=True) as opened:
             update = Replay(opened, events)
+            with only_interrupting():
+                return update.run(), update.found
+
+    def promote(
+        self, environment: Storage, *, listeners: Sequence[Listener] = ()
+    ) -> tuple[UpdateResult | None, tuple[PromotedDataset, ...]]:
+        """Bring the datasets that an environment has written up to date: what was computed there is taken over where it is the same.
+
+        Return how the update ended, and what it did with each dataset; None where the environment has written none of them. Raises like
+        `run`.
+        """
+        from lakelet.storage.eventlog.writer import EventWriter
+        from lakelet.update.promotion import Promotion, promoted_selection
+
+        _ready(Storage(self.config.storage))
+        events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
+        with self._opened(EVERYTHING, str(uuid.uuid4()), events.emit) as opened:
+            opened = replace(opened, selection=promoted_selection(opened, environment))
+            if not opened.selection.refresh:
+                return None, ()
+            update = Promotion(opened, events, environment)
             with only_interrupting():
                 return update.run(), update.found
 
@@ -335,6 +358,14 @@ class Pipeline:
             reporter = Reporter(owner.id, config.name, update_id, storage, catalog.sinks(), write)
             environment = Environment.of(spark, catalog, reporter, config.parameters)
             yield LoadedPipeline(config, found, environment, owner, checks), end_watching
+
+
+def _ready(storage: Storage) -> None:
+    """Let an update begin: complete a promotion that was interrupted. Raises LAKELET_STORAGE_BUSY if another update holds the lease."""
+    storage.refuse_if_busy()
+    if is_unfinished(storage):
+        with storage.lease(str(uuid.uuid4())):
+            finish_promotion(storage)
 
 
 def _watching(recording: Recording | None) -> AbstractContextManager[Callable[[], None]]:

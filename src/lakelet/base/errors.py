@@ -335,6 +335,8 @@ CODES: dict[str, CodeInfo] = {
     "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
     "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage", StateError),
     "ENVIRONMENT_BEHIND": CodeInfo(_F, "the main storage has gone on since an environment began", StateError),
+    "PROMOTION_CONFLICT": CodeInfo(_F, "somebody else has written a table while an environment was promoted", StateError),
+    "PROMOTION_UNFINISHED": CodeInfo(_F, "a promotion into the main storage was not completed", StateError),
     "LOG_NOT_COPIED": CodeInfo(_F, "the log of a table of the main storage cannot be copied into an environment", StateError),
     "MAINTENANCE_FAILED": CodeInfo(_F, "OPTIMIZE or VACUUM of a table failed; its rows are as before"),
     "DEPLOY_LOCKED": CodeInfo(_F, "somebody else deploys to this target", StateError),

@@ -13,6 +13,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "validate": "Load the pipeline and check every definition.",
         "plan": "Show what an update would do, and why.",
         "graph": "Show the datasets and what they read.",
+        "env": "List, promote and drop the environments of `run --env`.",
         "preview": "Compute some rows of one dataset and judge its rules on them.",
         "watch": "Validate and preview what changed whenever a file is saved.",
     },

@@ -19,7 +19,24 @@ import typer
 from lakelet.base import VERSION
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.redaction import redacted
-from lakelet.cli import deploy, diff, doctor, init, maintain, new, preview, quarantine, remote, report, rules, run, schemas, storage, tests
+from lakelet.cli import (
+    deploy,
+    diff,
+    doctor,
+    environments,
+    init,
+    maintain,
+    new,
+    preview,
+    quarantine,
+    remote,
+    report,
+    rules,
+    run,
+    schemas,
+    storage,
+    tests,
+)  # fmt: skip
 from lakelet.cli.help import GroupedCommands
 from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.files.durable import storage_failure
@@ -149,6 +166,7 @@ for _module in (
     preview,
     storage,
     quarantine,
+    environments,
     maintain,
     report,
     schemas,

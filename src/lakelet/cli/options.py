@@ -73,6 +73,9 @@ Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH",
 StorageDir = Annotated[
     str | None, typer.Option("--storage", metavar="DIR", help="Folder for tables, checkpoints and the event log (default: .lakelet).")
 ]
+EnvironmentName = Annotated[
+    str | None, typer.Option("--env", metavar="NAME", help="The environment of that name over the storage (docs: environments).")
+]
 Catalog = Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Catalog of unqualified names.")]
 Schema = Annotated[str | None, typer.Option("--schema", metavar="NAME", help="Schema of unqualified names.")]
 Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master (default: this machine).")]

@@ -31,12 +31,14 @@ def register(app: typer.Typer) -> None:
 
 
 @quarantine_app.command("show")
-def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_json: o.AsJson = False) -> None:
+def show(
+    name: Dataset, limit: Limit = None, storage: o.StorageDir = None, env: o.EnvironmentName = None, as_json: o.AsJson = False
+) -> None:
     """Show the rows that are held, with the rules that they broke."""
     from lakelet.inspection.inspector import read_quarantine
 
     with shown_phases(sys.stderr, f"Reading {printable(name)}"):
-        found = read_quarantine(stored.storage_root(storage), name, note=spark_starts)
+        found = read_quarantine(stored.storage_root(storage, env), name, note=spark_starts)
     if as_json:
         show_rows(found.rows, Form.JSON, limit)
         return

@@ -46,6 +46,7 @@ def report(
     out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Where to write it (default: report in the storage).")] = None,
     rows: Annotated[int | None, typer.Option("--rows", min=0, metavar="N", help=f"{_ROWS} (default: {SAMPLE_ROWS}).")] = None,
     storage: o.StorageDir = None,
+    env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
     remote: Remote = False,
     target: o.Target = None,
@@ -54,11 +55,11 @@ def report(
     """Write a page about datasets, rules and updates: static files that open from disk."""
     given, project = Path(out).absolute() if out else None, _project_folder()
     if remote:
-        refuse_here_only(storage=storage, rows=rows)
+        refuse_here_only(storage=storage, env=env, rows=rows)
         folder, site = remote_report(target, pipeline, project, given)
     else:
         refuse_without_remote(target=target, pipeline=pipeline)
-        root = storage_root(storage)
+        root = storage_root(storage, env)
         folder = given or _report_folder(root, project)
         with shown_phases(sys.stderr):
             site = _write_page(root, project, folder, SAMPLE_ROWS if rows is None else rows)
@@ -73,13 +74,14 @@ def dashboard(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port on this machine; 0 takes a free one.")] = 8642,
     rows: Rows = SAMPLE_ROWS,
     storage: o.StorageDir = None,
+    env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Serve the page on this machine and follow a running update. Ctrl-C ends it."""
     from lakelet.dashboard.page import Page
     from lakelet.dashboard.server import POLL_SECONDS, Dashboard
 
-    root = storage_root(storage)
+    root = storage_root(storage, env)
     page, poll = Page(root, _project_folder(), sample_rows=rows, live=True), POLL_SECONDS if isinstance(root, Path) else REMOTE_SECONDS
     try:
         served = Dashboard(page, port=port, poll=poll, warn=lambda text: write_lines([Line(printable(text), "warning")], sys.stderr))

@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.base.names import Namespace
 from lakelet.base.text import counted
 from lakelet.cli import options as o
 from lakelet.cli.console import shown_phases, watcher
 from lakelet.cli.lines import Line, write_data, write_lines
-from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_without_remote, run_remote
+from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_here_only, refuse_without_remote, run_remote
 from lakelet.cli.report import write_after_update
 from lakelet.cli.spark_start import warm
 from lakelet.cli.summary import summary
 from lakelet.config.path_map import MAP_FORM, MOVED_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.language.model import Kind
 from lakelet.plan.decisions import Strategy
-from lakelet.plan.definition_changes import STATE, changes_text
+from lakelet.plan.definition_changes import MODIFIED, STATE, changes_text
 from lakelet.plan.selection import parsed
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
@@ -54,20 +56,40 @@ Continuous = Annotated[
 def run(
     asked: o.CommonOptions,
     continuous: Continuous = None,
+    env: o.EnvironmentName = None,
     remote: Remote = False,
     pipeline: PipelineKey = None,
     cancel_on_interrupt: CancelOnInterrupt = False,
 ) -> None:
     """Bring the pipeline's datasets up to date."""
     if remote:
+        refuse_here_only(env=env)
         raise typer.Exit(run_remote(asked, continuous=continuous, pipeline=pipeline, cancel=cancel_on_interrupt))
     refuse_without_remote(pipeline=pipeline, cancel_on_interrupt=cancel_on_interrupt)
     config = configured(asked, continuous=continuous)
+    if env is not None:
+        config, asked = _in_environment(config, asked, env)
     with nullcontext() if config.continuous else warm():  # which would not be there for any other command meanwhile
-        _run_here(asked, config)
+        _run_here(asked, config, env)
 
 
-def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
+def _in_environment(config: PipelineConfig, asked: o.CommonOptions, name: str) -> tuple[PipelineConfig, o.CommonOptions]:
+    """The configuration of an update of an environment, which begins if there is none of that name; by default of what changed.
+
+    Raises USAGE, and as `begin_environment`.
+    """
+    from lakelet.storage.environments import begin_environment, environment_config, environment_root
+
+    if config.continuous:
+        raise LakeletError("USAGE", "--env and a continuous update exclude each other", todo="Add --triggered.")
+    root = environment_root(config.storage, name)
+    begin_environment(config.storage, root)
+    if all(getattr(asked, option) == getattr(o.CommonOptions, option) for option in o.SELECTING):
+        asked = replace(asked, select=[f"{MODIFIED}+"])
+    return environment_config(config, root), asked
+
+
+def _run_here(asked: o.CommonOptions, config: PipelineConfig, env: str | None) -> None:
     import psutil
 
     pipeline, request = _pipeline_and_request(config, asked)
@@ -76,7 +98,8 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
     watch, update, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    shown: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "sources": asked.source or (), "width": width}
+    shown: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "env": env, "sources": asked.source or ()}
+    shown["width"] = width
     if config.continuous:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
@@ -94,9 +117,21 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig) -> None:
     lines = summary(done, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
     if _only_states(request) and all(step.strategy is Strategy.EXCLUDED for step in result.steps):
         lines = [*lines, Line("No definition changed since the last update: nothing was selected.", "quiet")]
+    lines = [*lines, *_on_all_rows(result, env, config.namespace)]
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
     write_after_update(config)
     raise typer.Exit(int(exit_code_of(result)))
+
+
+def _on_all_rows(result: UpdateResult, env: str | None, namespace: Namespace) -> list[Line]:
+    """How to compute streaming tables of an environment on all their rows, where nothing new came for them."""
+    steps = [step for step in result.steps if step.kind is Kind.STREAMING_TABLE and step.strategy is Strategy.SKIP]
+    if env is None or not steps:
+        return []
+    prefix = f"{namespace.catalog}.{namespace.schema}."
+    names = ",".join(dict.fromkeys(step.dataset.removeprefix(prefix) for step in steps))
+    text = f"A changed definition of a streaming table applies to new rows. On all rows: lakelet run --env {env} --full-refresh {names}"
+    return [Line(text, "quiet")]
 
 
 def _only_states(request: Request) -> bool:

@@ -59,12 +59,13 @@ def show(
     limit: Limit = None,
     form: Format = None,
     storage: o.StorageDir = None,
+    env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
 ) -> None:
     """List the stored datasets, or show the rows of one."""
     from lakelet.inspection.inspector import RowSelection, list_tables, read_rows
 
-    root, chosen = storage_root(storage), RowSelection(where, order_by, columns)
+    root, chosen = storage_root(storage, env), RowSelection(where, order_by, columns)
     if name is not None:
         written = form_of(form, as_json)
         with shown_phases(sys.stderr, f"Reading {printable(name)}"):
@@ -112,6 +113,7 @@ def sql(
     catalog: o.Catalog = None,
     schema: o.Schema = None,
     storage: o.StorageDir = None,
+    env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Run a query over the stored tables; without one, on a terminal, a shell. `show tables` and `describe NAME` work, too.
@@ -120,7 +122,7 @@ def sql(
     """
     from lakelet.inspection.statements import run_statement
 
-    root, written = storage_root(storage), form_of(form, as_json)
+    root, written = storage_root(storage, env), form_of(form, as_json)
     space = _namespace(root, catalog, schema)
     if query is not None:
         with shown_phases(sys.stderr, "Running the query"):
@@ -149,6 +151,7 @@ def events(
     every: Annotated[bool, typer.Option("--all", help="All updates instead of the latest.")] = False,
     event_type: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")] = None,
     storage: o.StorageDir = None,
+    env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
     remote: Remote = False,
     target: o.Target = None,
@@ -158,13 +161,13 @@ def events(
     if update and every:
         raise LakeletError("USAGE", "--update and --all contradict each other")
     if remote:
-        refuse_here_only(storage=storage)
+        refuse_here_only(storage=storage, env=env)
         where, found = remote_events(target, pipeline, update=update, every=every, event_type=event_type)
     else:
         from lakelet.storage.eventlog.reading import read_events
 
         refuse_without_remote(target=target, pipeline=pipeline)
-        root = storage_root(storage)
+        root = storage_root(storage, env)
         where, found = str(root), read_events(root, update=update, every=every, event_type=event_type)
     if as_json:
         for event in found:
@@ -179,12 +182,16 @@ def events(
     write_lines([Line(text, style) for text, style in zip(aligned(rows), styles, strict=True)], sys.stdout)
 
 
-def storage_root(given: str | None) -> AnyPath:
-    """The storage root; a folder named by hand must exist."""
+def storage_root(given: str | None, env: str | None = None) -> AnyPath:
+    """The storage root, or that of an environment; a folder named by hand must exist. Raises USAGE."""
     root = find_storage(given)
     if given and not root.is_dir():
         raise LakeletError("USAGE", f"there is no storage {given}")
-    return root
+    if env is None:
+        return root
+    from lakelet.storage.environments import find_environment
+
+    return find_environment(root, env).root
 
 
 def _write_line(text: str) -> None:

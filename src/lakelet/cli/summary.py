@@ -42,6 +42,7 @@ def summary(
     *,
     namespace: Namespace | None = None,
     storage: str | None = None,
+    env: str | None = None,
     elapsed: float | None = None,
     following: Sequence[str] | None = None,
     sources: Sequence[str] = (),
@@ -51,7 +52,7 @@ def summary(
     """The closing report of an update that ended in `state`.
 
     `errors` are those of the result; errors seen in events are added, each once. For the commands to try next: `namespace` is where
-    unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
+    unqualified names live, `storage` and `env` what `--storage` and `--env` they need. `elapsed` is the time since the process began.
     `following`: the commands to try next, where they are not those of a local storage. `sources`: the arguments of the
     run. `width`: that of the terminal, None to cut no line.
     `needs_spark`: why an update with nothing to do starts Spark, of the result. The outcome comes last, next to the prompt.
@@ -64,7 +65,7 @@ def summary(
         *_warning_lines(update, short),
     ]
     lines += [*_error_lines(update, errors), Line(""), *_outcome_lines(update, state, elapsed, needs_spark)]
-    lines += _next_line(following or _next_commands(update, state, namespace or Namespace(), storage, sources))
+    lines += _next_line(following or _next_commands(update, state, namespace or Namespace(), storage, sources, env))
     return lines[1:] if lines[0] == Line("") else lines
 
 
@@ -275,9 +276,9 @@ def _next_line(commands: Sequence[str]) -> Iterator[Line]:
 
 
 def _next_commands(
-    update: UpdateSummary, state: UpdateState, namespace: Namespace, storage: str | None, sources: Sequence[str] = ()
+    update: UpdateSummary, state: UpdateState, namespace: Namespace, storage: str | None, sources: Sequence[str], env: str | None
 ) -> list[str]:
-    option = f" --storage {shlex.quote(storage)}" if storage else ""
+    option = (f" --storage {shlex.quote(storage)}" if storage else "") + (f" --env {env}" if env else "")
     commands = []
     lakelet = program()
     prefix = f"{namespace.catalog}.{namespace.schema}."
@@ -292,7 +293,7 @@ def _next_commands(
     if holding is not None:
         commands.append(f"{lakelet} quarantine show {shlex.quote(holding)}{option}")
     if state is UpdateState.COMPLETED:
-        commands.append(f"{lakelet} events{option}")
+        commands.append(f"{lakelet} env promote {env}" if env else f"{lakelet} events{option}")
     return commands
 
 

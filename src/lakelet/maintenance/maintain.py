@@ -22,6 +22,7 @@ from lakelet.storage.eventlog.reading import log_failure
 from lakelet.storage.eventlog.states import EventType, Level, OperationState
 from lakelet.storage.eventlog.writer import append, ready
 from lakelet.storage.lease import MAINTENANCE
+from lakelet.storage.promotion import finish_promotion
 from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def maintain(
     if dry_run:
         return _maintained(store, wanted, dry_run, spark, note, least)
     with store.lease(f"{MAINTENANCE}{maintenance_id}"):
+        finish_promotion(store)
         found = _maintained(store, wanted, dry_run, spark, note, least)
         untold = append_events(store, found, maintenance_id)
     if untold is not None:

@@ -9,6 +9,7 @@ So an environment is a storage like any other; only the rows of its tables lie e
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -89,17 +90,18 @@ class BaseStorage:
         missing = [folder for folder in folders if not (environment / folder).exists()]
 
         def copy(target: Path) -> None:
+            stored = [folder for folder in missing if names_in(self.path / folder)]
             for folder in missing:
+                (target / folder).mkdir(parents=True)
+            for folder in stored:
                 source = self.path / folder
-                if isinstance(source, Path) and source.is_dir():
-                    shutil.copytree(source, target / folder)
-                elif isinstance(source, Path) or not names_in(source):
-                    (target / folder).mkdir(parents=True)
-                else:
+                if not isinstance(source, Path):
                     raise LakeletError("LOG_NOT_COPIED", f"{source} is not on this machine, so no environment can go on from it")
-            Lease(self.path).refuse_if_busy()
-            if self.has_moved(table):
-                raise behind(table, environment)
+                shutil.copytree(source, target / folder, dirs_exist_ok=True)
+            if stored:  # the flows of materialized views have no state
+                Lease(self.path).refuse_if_busy()
+                if self.has_moved(table):
+                    raise behind(table, environment)
 
         with _beside(environment, copy) as filled:
             for folder in missing:
@@ -140,15 +142,17 @@ def behind(table: str, environment: AnyPath) -> LakeletError:
     )
 
 
+def log_versions(table: AnyPath, internal: str) -> Mapping[str, int]:
+    """The present versions of a table's logs, by their folders in that of the table. `internal`: the folder of an internal log."""
+    found = {log: TableLog(table / log).version() for log in ("", internal)}
+    return {log: version for log, version in found.items() if version >= 0}
+
+
 def versions_in(root: AnyPath, internal: str) -> Mapping[str, Mapping[str, int]]:
-    """The present versions of all tables of a storage, as `BaseStorage.versions` has them. `internal`: the folder of an internal log."""
-    found = {}
-    for folder in root.glob("tables/*/*/*"):
-        own, inner = TableLog(folder).version(), TableLog(folder / internal).version()
-        if own >= 0 or inner >= 0:
-            key = f"tables/{folder.parent.parent.name}/{folder.parent.name}/{folder.name}"
-            found[key] = {log: version for log, version in (("", own), (internal, inner)) if version >= 0}
-    return found
+    """The present versions of all tables of a storage, as `BaseStorage.versions` has them. `internal`: see `log_versions`."""
+    folders = root.glob("tables/*/*/*")
+    found = {f"tables/{f.parent.parent.name}/{f.parent.name}/{f.name}": log_versions(f, internal) for f in folders}
+    return {folder: versions for folder, versions in found.items() if versions}
 
 
 def save_base(root: AnyPath, base: BaseStorage) -> None:
@@ -160,14 +164,21 @@ def load_base(root: AnyPath) -> BaseStorage | None:
     """The main storage of the environment in `root`; None for any other storage. Raises FORMAT_UNKNOWN."""
     if not isinstance(root, Path):
         return None
+    file = root / "system" / _FILE
     try:
-        found = json.loads((root / "system" / _FILE).read_text())
+        return _read_base(file, file.stat().st_mtime_ns)
     except FileNotFoundError:
         return None
+
+
+@functools.lru_cache(maxsize=8)
+def _read_base(file: Path, written: int) -> BaseStorage:
+    """The content of a file that is never changed; `written`: when, for an environment of the same name may follow."""
+    found = json.loads(file.read_text())
     stored = found.pop("format")
     if stored != FORMAT:
-        raise unknown_format(root / "system" / _FILE, stored, FORMAT)
+        raise unknown_format(file, stored, FORMAT)
     return BaseStorage(**found)
 
 
-__all__ = ["BaseStorage", "behind", "load_base", "save_base", "versions_in"]
+__all__ = ["BaseStorage", "behind", "load_base", "log_versions", "save_base", "versions_in"]

@@ -6,21 +6,30 @@ are copied by reference when they are read (`base_storage`). No Spark, and nothi
 
 from __future__ import annotations
 
+import os
+import re
+import uuid
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.failpoints import reached
 from lakelet.base.names import TableName
 from lakelet.config.update_config import PipelineConfig
+from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import write_atomically
-from lakelet.files.paths import AnyPath, names_in
-from lakelet.storage.base_storage import BaseStorage, save_base, versions_in
+from lakelet.files.paths import AnyPath, names_in, remove_tree
+from lakelet.storage.base_storage import BaseStorage, load_base, save_base, versions_in
+from lakelet.storage.promotion import is_unfinished, written_datasets
 from lakelet.storage.root import INTERNAL, Storage, flow_folders, new_table_path
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 FOLDER = "environments"
 """Folder of a main storage with the environments that have names."""
+_DROPPED = ".dropped-"
+"""Start of the names of folders that are being removed."""
 _SMALL_FILES = ("views.json", "checks.json", "definitions.json")
 """What lies beside a registry and is copied with it."""
 
@@ -28,12 +37,16 @@ _SMALL_FILES = ("views.json", "checks.json", "definitions.json")
 def begin_environment(main: AnyPath, root: Path) -> Storage:
     """Begin an environment over the storage `main` in the folder `root`, or return the environment that it has.
 
-    Raises LAKELET_STORAGE_BUSY while an update of the main storage runs: checkpoints and tables would not belong together.
+    Raises LAKELET_STORAGE_BUSY while an update of the main storage runs: checkpoints and tables would not belong together. Raises
+    PROMOTION_UNFINISHED for the same reason.
     """
     environment = Storage(root)
     if environment.registry_file.exists():
         return environment
     storage = Storage(main)
+    if is_unfinished(storage):
+        todo = "Complete it by the same command, or by: lakelet run"
+        raise LakeletError("PROMOTION_UNFINISHED", f"a promotion into {storage.root} was not completed", todo=todo)
     while True:
         storage.refuse_if_busy()
         registry = storage.reload()
@@ -51,6 +64,67 @@ def begin_environment(main: AnyPath, root: Path) -> Storage:
     started = Storage(root)  # another object: this one may have looked for its base before
     started.save(replace(registry, last_update=replace(last, clean=True) if last else None))
     return started
+
+
+def environment_root(main: AnyPath, name: str) -> Path:
+    """The folder of the environment of a name. Raises USAGE for a text that is no name, STORAGE_UNSUPPORTED for a storage on S3."""
+    if not isinstance(main, Path):
+        todo = "Copy the storage to this machine, or name another one: --storage DIR"
+        raise LakeletError("STORAGE_UNSUPPORTED", f"environments of {main} are not possible: it is not on this machine", todo=todo)
+    if not _NAME.fullmatch(name):
+        todo = "Use letters, digits, '-', '_' and '.'; the first one is a letter or a digit."
+        raise LakeletError("USAGE", f"{name!r} is not a name of an environment", todo=todo)
+    return main / FOLDER / name
+
+
+def find_environment(main: AnyPath, name: str) -> Storage:
+    """The environment of a name. Raises USAGE if there is none."""
+    root = environment_root(main, name)
+    if load_base(root) is None:
+        known = environment_names(main)
+        todo = f"Known: {', '.join(known)}" if known else f"Begin it: lakelet run --env {name}"
+        raise LakeletError("USAGE", f"there is no environment {name} in {main}", todo=todo, nearest=nearest_names(name, known))
+    return Storage(root)
+
+
+def environment_names(main: AnyPath) -> list[str]:
+    """The names of all environments of a storage."""
+    found = [name for name in sorted(names_in(main / FOLDER)) if _NAME.fullmatch(name)]
+    return [name for name in found if load_base(main / FOLDER / name) is not None]
+
+
+def drop_environment(environment: Storage) -> None:
+    """Remove a named environment. Raises LAKELET_STORAGE_BUSY while it is updated."""
+    environment.refuse_if_busy()
+    folder = environment.root.parent
+    assert isinstance(folder, Path)
+    os.rename(str(environment.root), folder / f"{_DROPPED}{uuid.uuid4().hex}")
+    reached("environment.dropped")
+    for name in names_in(folder):
+        if name.startswith(_DROPPED):
+            remove_tree(folder / name)
+
+
+@dataclass(frozen=True)
+class EnvironmentTable:
+    """A table that an environment has written.
+
+    `version`: its present version there. `base`: that of the main storage's table when the environment began, None for a new table.
+    """
+
+    name: str
+    env: str
+    version: int
+    base: int | None
+
+
+def environment_tables(environment: Storage) -> list[EnvironmentTable]:
+    """The tables that an environment has written, by name."""
+    versions, name = environment.base.versions if environment.base else {}, environment.root.name
+    return [
+        EnvironmentTable(d.name, name, TableLog(environment.root / d.path).version(), versions.get(d.path, {}).get(""))
+        for d in sorted(written_datasets(environment), key=lambda d: d.name)
+    ]
 
 
 def environment_config(config: PipelineConfig, root: Path) -> PipelineConfig:
@@ -76,4 +150,15 @@ def provide(storage: Storage, datasets: Iterable[TableName]) -> bool:
     return copied
 
 
-__all__ = ["FOLDER", "begin_environment", "environment_config", "provide"]
+__all__ = [
+    "FOLDER",
+    "EnvironmentTable",
+    "begin_environment",
+    "drop_environment",
+    "environment_config",
+    "environment_names",
+    "environment_root",
+    "environment_tables",
+    "find_environment",
+    "provide",
+]
