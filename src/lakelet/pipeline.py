@@ -25,7 +25,6 @@ from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts, d
 from lakelet.plan.explanation import DatasetState
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, states_of, with_conditions
-from lakelet.storage.environments import provide
 from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.promotion import finish_promotion, is_unfinished
 from lakelet.storage.recorded_definitions import load_definitions
@@ -281,6 +280,7 @@ class Pipeline:
         config = self.config
         with self._loaded(update_id, write, recording, request=request) as (found, end_watching):
             from lakelet.update.dataset_definitions import dataset_definitions
+            from lakelet.update.environment_datasets import prepare_datasets
             from lakelet.update.opened import OpenedPipeline
             from lakelet.update.resets import check_resets
 
@@ -294,7 +294,7 @@ class Pipeline:
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed, modified=modified)
             if environment.storage.base is not None:
                 selection = selection.without(environment.catalog.sinks())
-            if updating and provide(environment.storage, (analysis.graph.by_key[key].name for key in sorted(selection.refresh))):
+            if updating and prepare_datasets(environment.storage, analysis.graph, selection, definitions, environment.spark):
                 environment = environment.begun_again(config.parameters)  # what was analysed saw the state of the main storage's flows
                 analysis = environment.analyzer.pipeline(found.loaded, unbound)
             check_resets(selection, environment, analysis.datasets)

@@ -29,6 +29,10 @@ def main() -> None:
         layout.WORTH_FILES = 1
         failed = [table.error for table in maintain(project.storage.root, request["maintain"], spark=project.spark, least=0) if table.error]
         assert not failed, failed
+    elif "environment" in request:
+        from tests.crash.environment_steps import every_step
+
+        every_step(project, request["environment"])
     elif "replay" in request:
         project.pipeline.replay(*request["replay"])
     else:

@@ -34,6 +34,8 @@ ELSEWHERE = (
     "maintain.",
     "upkeep.",
     "scaffold.",
+    "environment.",
+    "promotion.",
 )
 """In tests/unit/storage/test_eventlog_table.py, tests/deploy/test_deploy_deaths.py, and files of this folder that have their names."""
 COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES | DESCRIBING | BY_KEY]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 FAILPOINTS: tuple[str, ...] = (
     "environment.begun",
+    "environment.begun_again",
     "environment.table_copied",
     "environment.flows_copied",
     "environment.dropped",

@@ -33,6 +33,11 @@ def newest(spark: SparkSession, log: DeltaLog) -> Snapshot:
     return log.update(False, none, none)
 
 
+def forget_logs(spark: SparkSession) -> None:
+    """Let Delta read the logs of all tables again: a table may have been replaced by an earlier state of itself."""
+    static(spark._jvm, "org.apache.spark.sql.delta.DeltaLog", "clearCache")()
+
+
 def write_checkpoint(spark: SparkSession, path: str) -> None:
     """Write the checkpoint of a table's newest version."""
     log = log_of(spark, path)

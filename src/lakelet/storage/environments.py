@@ -9,25 +9,29 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TypeVar
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.failpoints import reached
-from lakelet.base.names import TableName
+from lakelet.base.names import TableName, split_name
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath, names_in, remove_tree
 from lakelet.storage.base_storage import BaseStorage, load_base, save_base, versions_in
 from lakelet.storage.promotion import is_unfinished, written_datasets
-from lakelet.storage.root import INTERNAL, Storage, flow_folders, new_table_path
+from lakelet.storage.recorded_definitions import forget_definitions
+from lakelet.storage.root import INTERNAL, Storage, StorageRegistry, StoredDataset, flow_folders, new_table_path
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 FOLDER = "environments"
 """Folder of a main storage with the environments that have names."""
+_BEGUN = "registry-begun.json"
+"""The registry of an environment as it was when it began."""
 _DROPPED = ".dropped-"
 """Start of the names of folders that are being removed."""
 _SMALL_FILES = ("views.json", "checks.json", "definitions.json")
@@ -61,8 +65,10 @@ def begin_environment(main: AnyPath, root: Path) -> Storage:
         if name in names_in(storage.system):
             write_atomically(environment.system / name, (storage.system / name).read_text())
     reached("environment.begun")
+    begun = replace(registry, last_update=replace(last, clean=True) if last else None)
+    write_atomically(environment.system / _BEGUN, begun.to_json())
     started = Storage(root)  # another object: this one may have looked for its base before
-    started.save(replace(registry, last_update=replace(last, clean=True) if last else None))
+    started.save(begun)
     return started
 
 
@@ -132,10 +138,41 @@ def environment_config(config: PipelineConfig, root: Path) -> PipelineConfig:
     return replace(config, storage=root, paths=replace(config.paths, kept=(*config.paths.kept, str(root))))
 
 
+def begin_datasets_again(storage: Storage, keys: Collection[str]) -> None:
+    """Let datasets of an environment begin again from the main storage's tables; what was computed there is removed. It can be repeated."""
+    root = storage.root
+    assert isinstance(root, Path)
+    begun = StorageRegistry.from_json((storage.system / _BEGUN).read_text(), source=_BEGUN)
+
+    def meant(stored: StoredDataset) -> bool:
+        return (stored.quarantine_of or stored.name).lower() in keys
+
+    def mixed(present: Mapping[str, _Entry], before: Mapping[str, _Entry], again: Callable[[_Entry], bool]) -> dict[str, _Entry]:
+        kept = {key: entry for key, entry in present.items() if not again(entry)}
+        return {**kept, **{key: entry for key, entry in before.items() if again(entry)}}
+
+    registry = storage.registry()
+    removed = [stored for stored in registry.datasets.values() if meant(stored)]
+    forget_definitions(storage, keys)
+    flows = mixed(registry.flows, begun.flows, lambda flow: flow.target in keys)
+    storage.save(replace(registry, datasets=mixed(registry.datasets, begun.datasets, meant), flows=flows))
+    for stored in removed:
+        for folder in (*reversed(flow_folders(TableName(*split_name(stored.name)))), stored.path):
+            if (root / folder).exists():
+                beside = root / "system" / f"{_DROPPED}{uuid.uuid4().hex}"
+                os.rename(root / folder, beside)
+                remove_tree(beside)
+                reached("environment.begun_again")
+
+
+_Entry = TypeVar("_Entry")
+
+
 def provide(storage: Storage, datasets: Iterable[TableName]) -> bool:
     """Let datasets be computed in an environment: the state of the flows into them goes on from the main storage's.
 
-    Return whether any was copied; nothing happens in other storages. Raises as `BaseStorage.provide_flows`.
+    Return whether what analysis reads of that state was copied: Auto Loader's, schemas of `from_json`, what has run once. Nothing happens
+    in other storages. Raises as `BaseStorage.provide_flows`.
     """
     base, root = storage.base, storage.root
     if base is None or not isinstance(root, Path):
@@ -146,13 +183,14 @@ def provide(storage: Storage, datasets: Iterable[TableName]) -> bool:
         checkpoints, states = flow_folders(name)
         if not (root / checkpoints).exists():
             base.provide_flows(stored.path if stored else new_table_path(name), (states, checkpoints), root)
-            copied = True
+            copied |= bool(names_in(root / states)) or any((root / checkpoints).glob("*/*/once.json"))
     return copied
 
 
 __all__ = [
     "FOLDER",
     "EnvironmentTable",
+    "begin_datasets_again",
     "begin_environment",
     "drop_environment",
     "environment_config",

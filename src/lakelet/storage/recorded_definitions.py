@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from lakelet.files.durable import write_atomically
@@ -24,10 +24,19 @@ def load_definitions(storage: Storage) -> dict[str, DefinitionParts]:
 def record_definitions(storage: Storage, updated: Mapping[str, DefinitionParts]) -> None:
     """Record the definitions of datasets that an update has brought up to date; nothing is written where nothing changed."""
     before = load_definitions(storage)
-    after = {**before, **updated}
+    _save(storage, before, {**before, **updated})
+
+
+def forget_definitions(storage: Storage, keys: Collection[str]) -> None:
+    """Remove the definitions of datasets, by their keys."""
+    before = load_definitions(storage)
+    _save(storage, before, {key: parts for key, parts in before.items() if key not in keys})
+
+
+def _save(storage: Storage, before: Mapping[str, DefinitionParts], after: Mapping[str, DefinitionParts]) -> None:
     if after != before:
         content = {"datasets": {key: parts.as_json() for key, parts in sorted(after.items())}}
         write_atomically(storage.system / _FILE, json.dumps(content, indent=1))
 
 
-__all__ = ["load_definitions", "record_definitions"]
+__all__ = ["forget_definitions", "load_definitions", "record_definitions"]
