@@ -150,7 +150,9 @@ class Pipeline:
             tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
             notices = [*opened.loaded.notices, *chain(*opened.analysis.notices.values()), *mapping_notices(tables)]
             notices = list(dict.fromkeys(notices))
-            return Checked(opened.analysis.graph, tuple(notices), opened.analysis.unchecked, opened.definitions, _changes(opened))
+            return Checked(
+                opened.analysis.graph, tuple(notices), opened.analysis.unchecked, opened.definitions, definition_changes_of(opened)
+            )
 
     def states(self) -> Mapping[str, DatasetState]:
         """Return the state of each dataset after the last update, by key; of several flows the worst."""
@@ -164,10 +166,18 @@ class Pipeline:
         return {name.lower(): DatasetState(str(d.state).lower(), d.state.mark) for name, d in datasets.items()}
 
     @contextmanager
-    def opened(self) -> Iterator[OpenedPipeline]:
+    def opened(self, request: Request = EVERYTHING) -> Iterator[OpenedPipeline]:
         """The loaded and analysed pipeline with its session, for commands that look at it; nothing is written. Raises like `run`."""
-        with self._opened(EVERYTHING, str(uuid.uuid4())) as opened:
+        with self._opened(request, str(uuid.uuid4())) as opened:
             yield opened
+
+    def session(self) -> SparkSession:
+        """The session that it uses; one must have been given, or started."""
+        from pyspark.sql import SparkSession
+
+        found = self._spark or SparkSession._instantiatedSession
+        assert found is not None
+        return found
 
     def plan(self, request: Request = EVERYTHING) -> Plan:
         """Return what `run` would do now and why; nothing is written. Raises like `validate`."""
@@ -175,7 +185,7 @@ class Pipeline:
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             found = planned(opened.environment, flow_tasks(opened.analysis, opened.environment), opened.selection)
-            return replace(found, unchecked=opened.analysis.unchecked, changes=_changes(opened))
+            return replace(found, unchecked=opened.analysis.unchecked, changes=definition_changes_of(opened))
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
         """Run one update, and others after it as long as it fails and may be tried again. `listeners` get every event as it happens,
@@ -448,11 +458,14 @@ def _modified(request: Request, definitions: Mapping[str, DefinitionParts], stor
     return found
 
 
-def _changes(opened: OpenedPipeline) -> tuple[DefinitionChange, ...]:
-    """What changed in the definitions since each dataset was brought up to date last; nothing before the first update."""
+def definition_changes_of(opened: OpenedPipeline, *, from_nothing: bool = False) -> tuple[DefinitionChange, ...]:
+    """What changed in the definitions since each dataset was brought up to date last.
+
+    Nothing before the first update, unless `from_nothing`: then all are new.
+    """
     before = load_definitions(opened.storage)
     names = {key: str(opened.analysis.graph.by_key[key].name) for key in opened.definitions}
-    return tuple(definition_changes(before, opened.definitions, names).values()) if before else ()
+    return tuple(definition_changes(before, opened.definitions, names).values()) if before or from_nothing else ()
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:
@@ -513,7 +526,7 @@ def _pickle_by_value(helpers: Sequence[Any]) -> None:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-__all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "import_update", "load"]
+__all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "definition_changes_of", "import_update", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """A process that runs one update of a crash test, and is killed on the way: `python runner.py FOLDER`, in a session of its own.
 
-It says `ready` when Spark is up, then waits for one line of JSON: the request of the update, the dataset to replay, or what to maintain.
+It says `ready` when Spark is up, then waits for one line of JSON: the request of the update, or what to replay, maintain or compare.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ def main() -> None:
         layout.WORTH_FILES = 1
         failed = [table.error for table in maintain(project.storage.root, request["maintain"], spark=project.spark, least=0) if table.error]
         assert not failed, failed
+    elif "diff" in request:
+        from lakelet.inspection.pipeline_diff import DiffRequest, pipeline_diff
+
+        found = pipeline_diff(project.pipeline, DiffRequest(names=tuple(request["diff"])))
+        assert not found.failed, found
     elif "environment" in request:
         from tests.crash.environment_steps import every_step
 

@@ -210,8 +210,10 @@ def test_a_slow_warehouse_is_waited_for_and_a_missing_table_is_told(both: Both, 
 
 def test_wrong_requests_are_refused(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
     both.here(ORDERS, orders())
-    assert main(["diff"]) == 2
-    assert "lakelet diff --remote" in capsys.readouterr().err
+    assert main(["diff", "--warehouse", "w"]) == 2
+    assert "--warehouse only goes with --remote" in capsys.readouterr().err
+    assert main(["diff", "--remote", "--select", "orders"]) == 2
+    assert "--select does not go with --remote" in capsys.readouterr().err
     assert main(["diff", "--remote", "-t", "prod"]) == 2
     assert "has no finished update" in capsys.readouterr().err
     both.there(orders=orders())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -36,7 +36,7 @@ from lakelet.analysis.refused_queries import ASKS_FOR_ROWS, UNKNOWN_PLAN, reads_
 from lakelet.analysis.results import AnalysisInputs, AnalyzedDataset, AnalyzedFlow, BatchPlan, Findings, UnanalyzedDataset
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.analysis.used_columns import ALL_USED, UsedColumns, used_columns
-from lakelet.analysis.view_shapes import QueryFacts, shape_of
+from lakelet.analysis.view_shapes import QueryFacts, identifying_columns, shape_of
 from lakelet.autoloader.reader_arguments import struct_of
 from lakelet.base import VERSION
 from lakelet.base.errors import LakeletError
@@ -298,7 +298,7 @@ class FlowQuery:
             ansi = self._setting(_ANSI, of_views).lower() == "true"
             facts = self._facts(frame.schema, always, refused, ansi=ansi, tries="try_sum(" in text)
             shape = shape_of(plan, facts) if plan is not None else UNKNOWN_PLAN
-        return BatchPlan(fingerprint, always, tuple(self.reader.outside), partitions, shape)
+        return BatchPlan(fingerprint, always, tuple(self.reader.outside), partitions, shape, _identifying(plan, frame.columns))
 
     def _facts(self, schema: StructType, always: str | None, refused: Issue | None, *, ansi: bool, tries: bool) -> QueryFacts:
         types = [None if "collate" in f.dataType.simpleString() else f.dataType.jsonValue() for f in schema.fields]
@@ -340,6 +340,13 @@ def _plan_tree(frame: DataFrame) -> Node | None:
     with suppress(PySparkException, Py4JError):
         return plan_tree(plan_json(frame))
     return None
+
+
+def _identifying(plan: Node | None, names: Sequence[str]) -> tuple[str, ...]:
+    """See `identifying_columns`; empty for a plan of a form that is not known."""
+    with suppress(LookupError, ValueError):
+        return identifying_columns(plan, names) if plan is not None else ()
+    return ()
 
 
 def _asks_for_parts(dataset: Dataset) -> bool:

@@ -89,6 +89,7 @@ class BatchPlan:
         outside: keys of the tables from outside that it reads as they are.
         partitions: the input rows that one partition of a view depends on; None where the query does not determine them.
         shape: of a materialized view, what its query does to the rows that it reads, or why it is computed as a whole; else None.
+        identifying: the columns of which no two rows of the result have equal values; empty where none are known.
     """
 
     fingerprint: str = ""
@@ -96,6 +97,7 @@ class BatchPlan:
     outside: tuple[str, ...] = ()
     partitions: PartitionSource | None = None
     shape: ViewShape | Issue | None = None
+    identifying: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

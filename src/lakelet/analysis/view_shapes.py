@@ -234,6 +234,32 @@ def _renamed(root: Node, columns: list[int]) -> tuple[list[int], Node]:
         node = node.inputs[0]
 
 
+_FEWER = frozenset({"Filter", "GlobalLimit", "LocalLimit", "ResolvedHint", "Distinct"})
+"""Operators whose rows are some of those that they take."""
+
+
+def identifying_columns(root: Node, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns in which no two rows of a result are equal: keys of GROUP BY or dropDuplicates. Empty if none are known."""
+    columns, node = output_of(root), root
+    if len(columns) != len(names):
+        return ()
+    while node.kind == "Project" or node.kind in _RENAMING | _FEWER:
+        if node.kind == "Project":
+            inner = {column.id: unnamed(column) for column in node.expressions("projectList")}
+            columns = [inner[id].id if id in inner and inner[id].kind == "AttributeReference" else -1 for id in columns]
+        node = node.inputs[0]
+    if node.kind == "Deduplicate":
+        keys = {f"#{key.id}" for key in node.expressions("keys")}
+        shown = [f"#{id}" for id in columns]
+    elif node.kind == "Aggregate":
+        named = {column.id: column for column in node.expressions("aggregateExpressions")}
+        keys = {signature(group) for group in node.expressions("groupingExpressions")}
+        shown = [signature(unnamed(named[id])) if id in named else "" for id in columns]
+    else:
+        return ()
+    return tuple(names[shown.index(key)] for key in sorted(keys, key=shown.index)) if keys <= set(shown) else ()
+
+
 def _merge(expression: Node, type: object, *, ansi: bool) -> Merge | None:
     """How two results of an aggregate function, of old rows and of new ones, become that of all; None where they do not."""
     if expression.kind != "AggregateExpression" or expression.fields.get("isDistinct"):
@@ -246,4 +272,4 @@ def _merge(expression: Node, type: object, *, ansi: bool) -> Merge | None:
     return _MERGES.get(name)
 
 
-__all__ = ["QueryFacts", "shape_of"]
+__all__ = ["QueryFacts", "identifying_columns", "shape_of"]

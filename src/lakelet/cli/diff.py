@@ -1,18 +1,25 @@
-"""diff: tables here and on Databricks side by side."""
+"""diff: what changed code would do to the stored tables; with --remote, tables here and on Databricks side by side."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakelet.base.errors import ExitCode
+from lakelet.base.redaction import redacted
 from lakelet.base.text import aligned, counted, listed, printable
 from lakelet.cli import options as o
-from lakelet.cli.lines import write_data, write_note
+from lakelet.cli.console import shown_phases
+from lakelet.cli.diff_texts import diff_lines, diff_markdown, verdict
+from lakelet.cli.lines import write_data, write_lines, write_note
 from lakelet.cli.remote import PipelineKey, Remote, opened
+from lakelet.cli.run import configured, stdout_for_data
+from lakelet.cli.spark_start import ready_for_spark, warm
 from lakelet.cli.storage import storage_root
 
 if TYPE_CHECKING:
@@ -20,52 +27,103 @@ if TYPE_CHECKING:
 
 
 _SHOWN_COLUMNS = 6
+_MOST_ROWS = 10_000
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Datasets; without one all are compared.", show_default=False)]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="Datasets, with what reads them (default: what changed).", show_default=False),
+]
 Key = Annotated[
     list[str] | None,
-    typer.Option("--key", metavar="COL,...", help="Columns that identify a row (default: the keys of change tables, else all columns)."),
+    typer.Option("--key", metavar="COL,...", help="Columns that identify a row (default: the keys that are declared)."),
 ]
-MostRows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Compare at most N rows of each dataset; 0 only counts them.")]
-WarehouseId = Annotated[str | None, typer.Option("--warehouse", metavar="ID", help="SQL warehouse; needed if there are several.")]
+Ignored = Annotated[list[str] | None, typer.Option("--ignore", metavar="COL,...", help="Columns that do not count.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="As Markdown, for a pull request.")]
+MostRows = Annotated[
+    int | None,
+    typer.Option("--rows", min=0, metavar="N", help="With --remote: compare at most N rows of a dataset (10,000); 0 only counts."),
+]
+WarehouseId = Annotated[
+    str | None, typer.Option("--warehouse", metavar="ID", help="With --remote: the SQL warehouse; needed if there are several.")
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(diff)
+    without = (o.SELECTING - {"select"}) | {"source", "take_over", "moved"}
+    app.command()(o.with_common_options(diff, without=without, own_first=True))
 
 
 def diff(
+    asked: o.CommonOptions,
     name: Names = None,
-    remote: Remote = False,
-    target: o.Target = None,
-    pipeline: PipelineKey = None,
     key: Key = None,
-    rows: MostRows = 10_000,
+    ignore: Ignored = None,
+    markdown: Markdown = False,
+    remote: Remote = False,
+    pipeline: PipelineKey = None,
+    rows: MostRows = None,
     warehouse: WarehouseId = None,
-    storage: o.StorageDir = None,
-    as_json: o.AsJson = False,
 ) -> None:
-    """Compare the local tables with those of a deployed pipeline: schema, rows, counts of expectations, keys that differ."""
+    """Show what changed code would do to the stored tables. With --remote, compare them with those of a deployed pipeline."""
+    local: dict[str, object] = {"--select": asked.select, "--ignore": ignore, "--markdown": markdown}
+    local |= {"--param": asked.param, "--map": asked.map, "--table": asked.table, "--master": asked.master}
+    local |= {"--catalog": asked.catalog, "--schema": asked.schema}
+    _refuse(local if remote else {"--pipeline": pipeline, "--rows": rows, "--warehouse": warehouse}, remote=remote)
+    if remote:
+        _diff_remote(asked, tuple(name or ()), o.names(key), pipeline, _MOST_ROWS if rows is None else rows, warehouse)
+    else:
+        _diff_here(asked, tuple(name or ()), o.names(key), o.names(ignore), markdown=markdown)
+
+
+def _refuse(options: Mapping[str, object], *, remote: bool) -> None:
+    """Raise USAGE for an option of the other form of the command."""
     from lakelet.base.errors import LakeletError
 
-    if not remote:
-        raise LakeletError("USAGE", "diff compares with a workspace", todo="Write lakelet diff --remote.")
-    root = storage_root(storage)
-    where = opened(target)
+    given = next((option for option, value in options.items() if value is not None and value is not False), None)
+    if given is not None:
+        raise LakeletError("USAGE", f"{given} {'does not go' if remote else 'only goes'} with --remote", todo="Leave one of the two out.")
+
+
+def _diff_here(asked: o.CommonOptions, names: tuple[str, ...], key: tuple[str, ...], ignored: tuple[str, ...], *, markdown: bool) -> None:
+    from lakelet.base.errors import LakeletError
+    from lakelet.inspection.pipeline_diff import DiffRequest, pipeline_diff
+    from lakelet.pipeline import Pipeline
+
+    if markdown and asked.as_json:
+        raise LakeletError("USAGE", "--markdown and --json exclude each other")
+    pipeline = Pipeline(configured(asked))
+    with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
+        ready_for_spark()
+        found = pipeline_diff(pipeline, DiffRequest(names, o.names(asked.select), key, ignored))
+    if asked.as_json:
+        write_data(json.dumps(found.as_json(), indent=2, ensure_ascii=False, default=str))
+    elif markdown:
+        write_data(diff_markdown(found))
+    else:
+        write_lines([replace(line, text=redacted(line.text)) for line in diff_lines(found)], sys.stdout)
+    write_note(verdict(found))
+    raise typer.Exit(int(ExitCode.FAILED if found.failed else ExitCode.COMPLETED if found.equal else ExitCode.CHANGES))
+
+
+def _diff_remote(
+    asked: o.CommonOptions, names: tuple[str, ...], key: tuple[str, ...], pipeline: str | None, rows: int, warehouse: str | None
+) -> None:
+    root = storage_root(asked.storage)
+    where = opened(asked.target)
     chosen = where.pipeline(pipeline)
     from lakelet.deploy.comparison import ComparisonRequest, compare
 
-    found = compare(root, where, chosen, ComparisonRequest(tuple(name or ()), o.names(key), rows, warehouse), notice=write_note)
-    if as_json:
+    found = compare(root, where, chosen, ComparisonRequest(names, key, rows, warehouse), notice=write_note)
+    if asked.as_json:
         write_data(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:
         for one in found.datasets:
             for line in _difference_lines(one):
                 write_data(printable(line))
         different = sum(not one.equal for one in found.datasets)
-        verdict = f"{different:,} of them different" if different else "all equal" if found.datasets else "nothing to compare"
-        write_note(f"{counted(len(found.datasets), 'dataset')} compared with {found.pipeline} in {found.target}: {verdict}")
+        said = f"{different:,} of them different" if different else "all equal" if found.datasets else "nothing to compare"
+        write_note(f"{counted(len(found.datasets), 'dataset')} compared with {found.pipeline} in {found.target}: {said}")
     raise typer.Exit(int(ExitCode.COMPLETED if found.equal else ExitCode.FAILED))
 
 

@@ -41,6 +41,7 @@ class _DeclaredOptions:
     replace_using: Any = None
     replace_where: Any = None
     sequence_by: Any = None
+    primary_key: tuple[str, ...] = ()
 
 
 def _checked_dataset(
@@ -82,6 +83,7 @@ def _checked_dataset(
             computed=computed,
             identities=tuple(column for column in (*computed, *filled) if column.identity is not None),
             refresh_policy=policy,
+            primary_key=given.primary_key or _primary_key(given.schema, where),
             private=bool(given.private),
             expectations=(*limits, *expectations),
         )
@@ -119,7 +121,8 @@ def _declare_function(kind: Kind, function: F, name: Any, given: _DeclaredOption
     if replaces is not None:
         kind = Kind.STREAMING_TABLE
     schema, computed = _declared_columns(given.schema, where)
-    full = _checked_dataset(kind, name, where, getattr(function, PENDING, ()), replace(given, schema=schema), computed)
+    stored = replace(given, schema=schema, primary_key=_primary_key(given.schema, where))
+    full = _checked_dataset(kind, name, where, getattr(function, PENDING, ()), stored, computed)
     query = unwrapped(function)
     if computed:
         from lakelet.language.sql.python_schemas import computing
@@ -142,6 +145,15 @@ def _declared_columns(schema: Any, where: Location) -> tuple[Any, tuple[Any, ...
     from lakelet.language.sql.python_schemas import declared_columns  # here, because few tables need it
 
     return declared_columns(schema, where, active_registry().note)
+
+
+def _primary_key(schema: Any, where: Location) -> tuple[str, ...]:
+    """The columns of the primary key that a schema declares as text."""
+    if not isinstance(schema, str) or not may_have(schema, ("PRIMARY",)):
+        return ()
+    from lakelet.language.sql.python_schemas import primary_key_of
+
+    return primary_key_of(schema, where)
 
 
 def table(

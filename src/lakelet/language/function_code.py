@@ -80,6 +80,8 @@ class ProjectCode:
     root: Path
     files: Sequence[str] = ()
     _trees: dict[str, _ModuleTree | None] = field(default_factory=dict)
+    _codes: dict[CodeType, _CodeNames] = field(default_factory=dict)
+    _shown: dict[str, str] = field(default_factory=dict)
 
     def of(self, functions: Iterable[Callable[..., Any]]) -> FunctionCode:
         """The code of some functions together, that of the SQL functions that they name included."""
@@ -103,8 +105,16 @@ class ProjectCode:
 
     def shown(self, file: str) -> str:
         """A file as it is named in a part: relative to the project where it lies below it."""
-        path = PurePath(file)
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+        if file not in self._shown:
+            path = PurePath(file)
+            self._shown[file] = path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+        return self._shown[file]
+
+    def names(self, code: CodeType) -> _CodeNames:
+        """What code names."""
+        if code not in self._codes:
+            self._codes[code] = _CodeNames(_global_names(code), _attribute_names(code), _constants(code))
+        return self._codes[code]
 
     def relative(self, text: str) -> str:
         """A text in which the folder of the project has no name: another checkout has another one."""
@@ -116,12 +126,21 @@ class ProjectCode:
         found = {}
         for file in self.files:
             tree = self.tree(file) if file.endswith(".py") else None
-            for name, text in tree.registered() if tree is not None else ():
+            for name, text in tree.registered if tree is not None else ():
                 found[name] = (f"{name} ({self.shown(file)})", text)
         return found
 
 
 # ------------------------------------------------------------------------------------------------------------------- syntax trees
+
+
+@dataclass(frozen=True)
+class _CodeNames:
+    """What a code object names: values of its module, attributes of objects, texts."""
+
+    of_module: Sequence[str]
+    attributes: set[str]
+    texts: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,8 @@ class _ModuleTree:
     module: ast.Module
     definitions: Mapping[tuple[int, str], list[ast.AST]]
     statements: Mapping[str, list[ast.stmt]]
+    calls: Sequence[ast.Call]
+    _texts: dict[tuple[int, str, bool], str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, text: str) -> _ModuleTree:
@@ -138,23 +159,33 @@ class _ModuleTree:
         module = ast.parse(text)
         definitions: dict[tuple[int, str], list[ast.AST]] = {}
         statements: dict[str, list[ast.stmt]] = {}
+        calls = []
         for node in ast.walk(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                 definitions.setdefault((line, node.name), []).append(node)
             elif isinstance(node, ast.Lambda):
                 definitions.setdefault((node.lineno, "<lambda>"), []).append(node)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("register"):
+                calls.append(node)
         for statement in module.body:
             for name in _bound_names(statement):
                 statements.setdefault(name, []).append(statement)
-        return cls(module, definitions, statements)
+        return cls(module, definitions, statements, calls)
 
+    def text(self, line: int, name: str, *, decorators: bool) -> str:
+        """The functions of a name that begin in a line, as text; empty if there are none."""
+        key = line, name, decorators
+        if key not in self._texts:
+            nodes = self.definitions.get((line, name), ())
+            self._texts[key] = "".join(canonical(node, decorators=decorators) for node in nodes)
+        return self._texts[key]
+
+    @property
     def registered(self) -> Iterator[tuple[str, str]]:
         """Name and code of each function that `spark.udf.register("name", function)` registers."""
-        for node in ast.walk(self.module):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("register")):
-                continue
-            owner = node.func.value
+        for node in self.calls:
+            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             if isinstance(owner, ast.Attribute) and owner.attr in ("udf", "udtf") and node.args and isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value), canonical(node) + self.behind(_loaded_names(node))
 
@@ -296,26 +327,27 @@ class _Walk:
         text += [self._value(given, depth + 1) for given in (function.__defaults__, function.__kwdefaults__) if given]
         wrapped = getattr(function, "__wrapped__", None)
         text += [self._value(wrapped, depth + 1)] if wrapped is not None else []
-        for name in _global_names(code):
+        names = self.project.names(code)
+        for name in names.of_module:
             if name in function.__globals__:
                 text.append(f"{name}={self._global(name, function.__globals__, code, depth)}")
-        self.found.reads_configuration |= not _CONFIGURATION.isdisjoint(_attribute_names(code))
-        self.found.texts += _constants(code)
+        self.found.reads_configuration |= not _CONFIGURATION.isdisjoint(names.attributes)
+        self.found.texts += names.texts
         label = f"{function.__qualname__.replace('<locals>.', '')} ({self.project.shown(code.co_filename.partition('#')[0])})"
         self.found.add(label, "|".join(text))
         return label
 
     def _text(self, code: CodeType, *, own: bool) -> str:
         tree = self.project.tree(code.co_filename)
-        nodes = tree.definitions.get((code.co_firstlineno, code.co_name), []) if tree is not None else []
-        return "".join(canonical(node, decorators=not own) for node in nodes) or _byte_code(code)
+        text = tree.text(code.co_firstlineno, code.co_name, decorators=not own) if tree is not None else ""
+        return text or _byte_code(code)
 
     def _global(self, name: str, module: Mapping[str, Any], code: CodeType, depth: int) -> str:
         """What a function names of its module. A value that is not code is a part of its own."""
         value = module[name]
         if isinstance(value, ModuleType):
             if _is_own_file(getattr(value, "__file__", None)):
-                used = sorted(_attribute_names(code) & vars(value).keys())
+                used = sorted(self.project.names(code).attributes & vars(value).keys())
                 return ",".join(f"{one}={self._global(one, vars(value), code, depth + 1)}" for one in used) if depth < _DEPTH else name
             return value.__name__
         text = self._value(value, depth + 1)

@@ -108,7 +108,7 @@ class Dataset:
     `schema` is DDL text, a StructType, or None (inferred). `sink`: of kind SINK, where its rows go. `published`: a view with a catalog and
     schema; views without it are temporary. `refresh_policy`: of a materialized view. `computed`: columns that its
     flows leave to it (`lakelet.language.sql.values.Column`), where it has no query of its own. `identities`: those of its columns that
-    are numbers, given when rows are written.
+    are numbers, given when rows are written. `primary_key`: the columns that are declared to identify a row; nothing checks it.
     """
 
     name: TableName
@@ -127,6 +127,7 @@ class Dataset:
     refresh_policy: RefreshPolicy = RefreshPolicy.AUTO
     computed: tuple[Any, ...] = ()
     identities: tuple[Any, ...] = ()
+    primary_key: tuple[str, ...] = ()
 
     @property
     def keeps_dropped(self) -> bool:

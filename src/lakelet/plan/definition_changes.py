@@ -59,7 +59,17 @@ class DefinitionChange:
         """The change in a few words: `code: clean (lib/names.py); rules: positive`."""
         if self.new:
             return "new"
-        return "; ".join(f"{aspect}: {listed(names, 3)}" for aspect in _ASPECTS if (names := getattr(self, aspect)))
+        return "; ".join(f"{aspect}: {listed(names, 3)}" for aspect, names in self.by_aspect.items())
+
+    @property
+    def by_aspect(self) -> dict[str, tuple[str, ...]]:
+        """The names of the parts that differ by `code`, `rules` and `settings`, where some do."""
+        return {aspect: names for aspect in _ASPECTS if (names := getattr(self, aspect))}
+
+    @property
+    def aspects(self) -> str:
+        """Which of code, rules and settings differ."""
+        return ", ".join(self.by_aspect)
 
     def as_json(self) -> dict[str, Any]:
         return {"dataset": self.dataset, "new": self.new, **{aspect: list(getattr(self, aspect)) for aspect in _ASPECTS}}

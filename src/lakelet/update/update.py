@@ -67,7 +67,8 @@ class Update:
         self._retries = Retries(config.parameters, config.development, config.continuous, attempt)
         self._checks = TableChecks(opened)
         around = functools.partial(around_hook, opened.environment)
-        self._hooks = HookRunner(opened.loaded.definitions.hooks, opened.reporter.emit, around=around)
+        hooks = () if opened.storage.base is not None else opened.loaded.definitions.hooks  # nobody waits for news of an environment
+        self._hooks = HookRunner(hooks, opened.reporter.emit, around=around)
         events.add_listener(self._hooks)
 
     def run(self) -> UpdateResult:

@@ -11,7 +11,7 @@ from lakelet.base.names import quoted
 from lakelet.language.model import Action
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.values import ColumnDefinition, ExpectConstraint, Fragment, IdentityClause, Remark, Spec
-from lakelet.language.sql_text.tokens import literal, may_have
+from lakelet.language.sql_text.tokens import literal, may_have, plain_tokens
 
 _CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
 _AFTER_TYPE = ("NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES", "MASK")
@@ -29,12 +29,13 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
         return Spec()  # as Spark has it, and as a list of parameters that are empty leaves it
     columns: list[ColumnDefinition] = []
     rules: list[ExpectConstraint] = []
+    keys: list[str] = []
 
     def item() -> None:
         if cursor.skip("CONSTRAINT"):
-            _read_constraint(cursor, rules, remarks)
+            _read_constraint(cursor, rules, keys, remarks)
         elif any(cursor.sees(*words, "(") for words in _CONSTRAINTS):
-            _read_informational_key(cursor, remarks)
+            keys.extend(_read_informational_key(cursor, remarks))
         else:
             columns.append(_read_column(cursor, remarks))
 
@@ -49,7 +50,7 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
             todo="Give every column a type, or none.",
         )
     _check_computed(columns)
-    return Spec(tuple(columns), tuple(rules), where)
+    return Spec(tuple(columns), tuple(rules), where, tuple(keys) or tuple(column.name for column in columns if column.is_key))
 
 
 def _check_computed(columns: Sequence[ColumnDefinition]) -> None:
@@ -82,12 +83,12 @@ def ddl(columns: Sequence[ColumnDefinition]) -> str:
     return ", ".join(parts)
 
 
-def _read_constraint(cursor: Cursor, rules: list[ExpectConstraint], remarks: list[Remark]) -> None:
+def _read_constraint(cursor: Cursor, rules: list[ExpectConstraint], keys: list[str], remarks: list[Remark]) -> None:
     name, where = cursor.identifier("the constraint's name")
     if cursor.skip("EXPECT"):
         rules.append(_read_expectation(cursor, name, where))
     elif any(cursor.sees(*words) for words in _CONSTRAINTS):
-        _read_informational_key(cursor, remarks)
+        keys.extend(_read_informational_key(cursor, remarks))
     else:
         todo = "A rule is CONSTRAINT name EXPECT (condition)."
         cursor.fail("EXPECT, PRIMARY KEY or FOREIGN KEY is expected", ("EXPECT", "PRIMARY", "FOREIGN"), todo)
@@ -109,12 +110,25 @@ def _read_expectation(cursor: Cursor, name: str, where: Location) -> ExpectConst
     return ExpectConstraint(name, condition, action, where)
 
 
-def _read_informational_key(cursor: Cursor, remarks: list[Remark]) -> None:
-    """A key constraint, up to the comma or parenthesis after it."""
+def _read_informational_key(cursor: Cursor, remarks: list[Remark]) -> tuple[str, ...]:
+    """Read a key constraint, up to the comma or parenthesis after it; return the columns of a primary key that names them."""
     where = cursor.where()
     kind = next(" ".join(words) for words in _CONSTRAINTS if cursor.sees(*words))
-    cursor.until("a key", lambda: False)
+    text = cursor.until("a key", lambda: False).text
     remarks.append(Remark(f"{kind} has no effect here: keys are informational, nothing checks them", where))
+    return _names_in_parentheses(text) if kind == "PRIMARY KEY" else ()
+
+
+def _names_in_parentheses(text: str) -> tuple[str, ...]:
+    """The first word after the parenthesis that a text opens, and after each comma inside of it."""
+    found, before = list[str](), ""
+    for token in plain_tokens(text):
+        if token.value == ")":
+            break
+        if before in ("(", ",") and token.is_name:
+            found.append(token.value)
+        before = token.value
+    return tuple(found)
 
 
 def _read_column(cursor: Cursor, remarks: list[Remark]) -> ColumnDefinition:
@@ -204,6 +218,7 @@ def _read_column_option(cursor: Cursor, name: str, remarks: list[Remark]) -> dic
     if cursor.skip("CONSTRAINT"):
         cursor.identifier("the constraint's name")
     if cursor.sees("PRIMARY", "KEY") or cursor.sees("FOREIGN", "KEY") or cursor.sees("REFERENCES"):
+        is_key = cursor.sees("PRIMARY", "KEY")
         _read_informational_key(cursor, remarks)
-        return {}
+        return {"is_key": True} if is_key else {}
     cursor.fail("a comma, ) or an option of the column is expected", _OPTIONS)

@@ -196,6 +196,7 @@ class _SqlSource:
                 published=found.view == "published",
                 computed=() if query is not None else tuple(column for column in columns if column.filled is not None),
                 identities=tuple(column for column in columns if column.identity is not None),
+                primary_key=found.spec.primary_key,
             )
         )
         if query is not None:

@@ -32,6 +32,12 @@ def declared_columns(text: str, where: Location, note: Callable[[str, Location],
     return ddl(found.columns), tuple(column for column in found.columns if column.filled is not None)
 
 
+def primary_key_of(text: str, where: Location) -> tuple[str, ...]:
+    """Return the columns of the primary key that DDL text declares."""
+    found = _column_list(text, where, [])
+    return found.primary_key if found is not None else ()
+
+
 def columns_of(text: str, where: Location) -> tuple[ColumnDefinition, ...]:
     """Return the columns of DDL text; none for text that is not a list of columns."""
     found = _column_list(text, where, [])

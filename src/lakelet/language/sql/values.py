@@ -45,7 +45,7 @@ class IdentityClause:
 class ColumnDefinition:
     """A column of a column list. `filled`: what GENERATED ALWAYS AS or DEFAULT computes; `generated`: queries do not return it.
 
-    That of an `identity` is NULL until the rows are written.
+    That of an `identity` is NULL until the rows are written. `is_key`: it alone is the primary key.
     """
 
     name: str
@@ -56,6 +56,7 @@ class ColumnDefinition:
     filled: Fragment | None = None
     generated: bool = False
     identity: IdentityClause | None = None
+    is_key: bool = False
 
     @property
     def value(self) -> str:
@@ -89,6 +90,7 @@ class Spec:
     columns: tuple[ColumnDefinition, ...] = ()
     rules: tuple[ExpectConstraint, ...] = ()
     where: Location | None = None
+    primary_key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
