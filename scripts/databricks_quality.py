@@ -68,6 +68,16 @@ SELECT checked_at, dataset, check_name, severity,
   CASE WHEN success IS NULL THEN 'not run' WHEN success THEN 'passed' ELSE 'failed' END AS result, observed, expected, message,
   owner, description, tags
 FROM table_checks""",
+    "freshness": """\
+SELECT dataset, dataset_type, owner, last_status, last_completed_at, sources_changed_at, contains_at, behind_since_at, lag_s,
+  waiting_rows, waiting_for
+FROM dataset_freshness""",
+    "affected": """\
+SELECT cause, cause_owner, problem, since_at, failed_updates, dataset, owner, distance, error
+FROM affected_datasets""",
+    "bad_input": """\
+SELECT reported_at, dataset, problem, bad_records, file, line, unit, cause, remedy
+FROM bad_input""",
 }
 
 
@@ -234,13 +244,31 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
                 "flows",
                 columns_of("started_at flow_name status duration_s rows_written deleted_rows dropped_records error_class error_message"),
             ),
+            table(
+                "updates_affected",
+                "Who is affected",
+                "affected",
+                columns_of("cause cause_owner problem since_at failed_updates dataset owner distance error"),
+            ),
+            table(
+                "updates_freshness",
+                "Freshness",
+                "freshness",
+                columns_of("dataset owner last_status lag_s behind_since_at contains_at sources_changed_at waiting_rows waiting_for"),
+            ),
+            table(
+                "updates_input",
+                "Bad input",
+                "bad_input",
+                columns_of("reported_at dataset problem bad_records file line unit cause remedy"),
+            ),
             table("updates_schema", "Changes of schemas", "schema_changes", columns_of(CHANGE_COLUMNS)),
         ),
     ),
 }
 FILTERED = ("updates", "flows", "rules")
 """Datasets that have the columns of the filters by pipeline and time, which count on every page."""
-OWNED = ("rules", "health", "checks")
+OWNED = ("rules", "health", "checks", "freshness", "affected")
 """Datasets whose rows somebody answers for."""
 
 

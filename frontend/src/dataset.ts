@@ -1,5 +1,6 @@
 // One dataset: what it is and where it stands; its parts are drawn in dataset_quality.ts and dataset_table.ts.
 
+import { badInput } from "./bad_input";
 import { load } from "./data";
 import { empty, h, tile } from "./dom";
 import { quality, quarantine, rules } from "./dataset_quality";
@@ -27,6 +28,7 @@ export async function datasetView(overview: Overview, name: string): Promise<HTM
     ["quality", "Quality", quality(page)],
     ["rules", "Rules", rules(page)],
     ["quarantine", "Quarantine", quarantine(page)],
+    ["bad-input", "Bad input", badInput(page)],
     ["runs", "Runs", runs(page)],
     ["columns", "Columns", columns(overview, page)],
     ["transforms", "Transforms", transforms(page)],

@@ -2,6 +2,7 @@
 
 import { datasets } from "./datasets";
 import { empty, growing, h, section, tile } from "./dom";
+import { affected, freshness } from "./freshness";
 import { ago, between, compact, counted, duration, exactly, when } from "./format";
 import { byName, link, toDataset, toUpdate } from "./links";
 import { badge, foundText, tone, word } from "./states";
@@ -20,7 +21,15 @@ export function overviewView(overview: Overview): HTMLElement {
     const first = empty(`${about} Run the first one: `, h("code", {}, "lakelet run"));
     return h("div.page", {}, h("h1", {}, "No updates yet"), first);
   }
-  return h("div.page.wide", {}, headline(overview, latest), changes(overview), datasets(overview));
+  return h(
+    "div.page.wide",
+    {},
+    headline(overview, latest),
+    changes(overview),
+    affected(overview),
+    datasets(overview),
+    freshness(overview),
+  );
 }
 
 function headline(overview: Overview, latest: Summary): HTMLElement {

@@ -72,6 +72,39 @@ export interface Overview {
   recent: Summary[];
   changes: [string, string, string, string][];
   datasets: Dataset[];
+  freshness: Freshness[];
+  affected: Affected[];
+}
+
+/** How old a dataset is against all that is upstream of it. */
+export interface Freshness {
+  d: Ref;
+  /** Its sources' newest change, and the newest of their changes that it has. */
+  newest: Moment;
+  contains: Moment;
+  /** The first change that it does not have. */
+  since: Moment;
+  lag: number;
+  rows: number;
+  for: Ref[];
+}
+
+/** A dataset with a problem, and what is downstream of it: [dataset, steps]. */
+export interface Affected {
+  d: Ref;
+  problem: string;
+  since: Moment;
+  updates: number;
+  datasets: [Ref, number][];
+}
+
+/** One kind of input that could not be read whole; `points`: [update, records]; `place`: [file, line, unit]. */
+export interface BadInput {
+  problem: string;
+  cause: string;
+  remedy: string;
+  points: [number, number][];
+  place: [string, number, string] | null;
 }
 
 /** [number of the update, passed, failed] */
@@ -170,6 +203,7 @@ export interface Table {
   quarantine: (Sample & { held: number | null }) | null;
 }
 export interface DatasetPage {
+  bad_input: BadInput[];
   name: string;
   flows: [string, string, string, [string, number] | null][];
   transforms: string[];

@@ -474,3 +474,276 @@ SELECT
   found.description AS description,
   array_join(found.tags, ', ') AS tags
 FROM checks;
+
+CREATE OR REPLACE VIEW dataset_sources
+COMMENT 'One row per dataset and dataset upstream of it, as defined today: what of its changes has arrived, and what waits.'
+AS
+WITH RECURSIVE runs AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.flow_name AS flow_name,
+    coalesce(origin.dataset_name, origin.sink_name) AS dataset,
+    timestamp AS at,
+    struct(timestamp, sequence.data_plane_id.seq_no) AS place,
+    from_json(
+      get_json_object(details, '$.flow_progress'),
+      'status STRING, metrics STRUCT<num_output_rows: BIGINT, num_upserted_rows: BIGINT, num_deleted_rows: BIGINT>'
+    ) AS found
+  FROM event_log_raw
+  WHERE event_type = 'flow_progress' AND origin.flow_name IS NOT NULL
+    AND origin.flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
+),
+counted AS (
+  SELECT
+    *,
+    coalesce(found.metrics.num_output_rows, 0) + coalesce(found.metrics.num_upserted_rows, 0)
+      + coalesce(found.metrics.num_deleted_rows, 0) AS changed
+  FROM runs
+),
+flows AS (
+  SELECT
+    update_id,
+    flow_name,
+    dataset,
+    max_by(found.status, place) AS status,
+    min(at) FILTER (WHERE found.status IN ('STARTING', 'PLANNING', 'RUNNING')) AS began,
+    max(at) FILTER (WHERE found.status IN ('COMPLETED', 'IDLE', 'FAILED', 'SKIPPED', 'STOPPED')) AS ended,
+    max(at) FILTER (WHERE changed > 0) AS rows_at,
+    sum(changed) AS changed
+  FROM counted
+  GROUP BY update_id, flow_name, dataset
+),
+refreshed AS (
+  SELECT
+    flow_name,
+    dataset,
+    max(CASE
+      WHEN status IN ('COMPLETED', 'IDLE') THEN coalesce(began, ended)
+      WHEN status IN ('STARTING', 'PLANNING', 'RUNNING') THEN rows_at
+    END) AS good_at
+  FROM flows
+  GROUP BY flow_name, dataset
+),
+defined AS (
+  SELECT
+    origin.pipeline_id AS pipeline_id,
+    origin.update_id AS update_id,
+    min(timestamp) AS at,
+    count_if(event_type = 'dataset_definition') AS datasets
+  FROM event_log_raw
+  WHERE origin.update_id IS NOT NULL
+  GROUP BY origin.pipeline_id, origin.update_id
+),
+newest AS (
+  SELECT update_id, row_number() OVER (PARTITION BY pipeline_id ORDER BY at DESC, update_id) AS age
+  FROM defined
+  WHERE datasets > 0
+),
+edges AS (
+  SELECT DISTINCT l.output_dataset AS dataset, l.input_dataset AS source, l.flow_name
+  FROM lineage l
+  JOIN newest n ON n.update_id = l.update_id
+  WHERE n.age = 1 AND l.output_dataset <> l.input_dataset AND l.flow_name IS NOT NULL
+),
+direct AS (
+  SELECT e.dataset, e.source, min(coalesce(r.good_at, CAST('1970-01-01 00:00:00' AS TIMESTAMP))) AS reach
+  FROM edges e
+  LEFT JOIN refreshed r ON r.flow_name = e.flow_name AND r.dataset = e.dataset
+  GROUP BY e.dataset, e.source
+),
+paths AS (
+  SELECT dataset, source, reach, 1 AS distance
+  FROM direct
+  UNION ALL
+  SELECT d.dataset, p.source, least(d.reach, p.reach) AS reach, p.distance + 1 AS distance
+  FROM paths p
+  JOIN direct d ON d.source = p.dataset
+  WHERE p.distance < 50
+),
+pairs AS (
+  SELECT p.dataset, p.source, min(p.reach) AS reach, min(p.distance) AS distance, count(i.source) = 0 AS is_first
+  FROM paths p
+  LEFT JOIN direct i ON i.dataset = p.source
+  GROUP BY p.dataset, p.source
+)
+SELECT
+  p.dataset,
+  p.source,
+  CAST(min(p.distance) AS BIGINT) AS distance,
+  min(p.is_first) AS is_first,
+  max(c.rows_at) AS source_changed_at,
+  max(c.rows_at) FILTER (WHERE c.rows_at <= p.reach) AS contains_at,
+  min(c.rows_at) FILTER (WHERE c.rows_at > p.reach) AS waiting_since_at,
+  coalesce(sum(c.changed) FILTER (WHERE c.rows_at > p.reach), 0) AS waiting_rows
+FROM pairs p
+LEFT JOIN flows c ON c.dataset = p.source AND c.rows_at IS NOT NULL
+GROUP BY p.dataset, p.source;
+
+CREATE OR REPLACE VIEW dataset_freshness
+COMMENT 'One row per dataset that reads others: how old it is against its sources, and what waits.'
+AS
+WITH sources AS (
+  SELECT
+    *,
+    CASE WHEN waiting_since_at IS NOT NULL
+      THEN (unix_micros(source_changed_at) - unix_micros(coalesce(contains_at, waiting_since_at))) / 1000000 END AS behind
+  FROM dataset_sources
+),
+summed AS (
+  SELECT
+    dataset,
+    max(source_changed_at) AS sources_changed_at,
+    max(contains_at) AS contains_at,
+    min(waiting_since_at) AS behind_since_at,
+    coalesce(max(behind), 0) AS lag_s,
+    coalesce(sum(waiting_rows) FILTER (WHERE is_first), 0) AS waiting_rows,
+    array_join(array_sort(collect_set(CASE WHEN waiting_since_at IS NOT NULL THEN source END)), ', ') AS waiting_for
+  FROM sources
+  GROUP BY dataset
+)
+SELECT
+  s.dataset,
+  h.dataset_type,
+  h.owner,
+  h.last_status,
+  h.last_completed_at,
+  s.sources_changed_at,
+  s.contains_at,
+  s.behind_since_at,
+  s.lag_s,
+  s.waiting_rows,
+  nullif(s.waiting_for, '') AS waiting_for
+FROM summed s
+LEFT JOIN dataset_health h ON h.dataset = s.dataset;
+
+CREATE OR REPLACE VIEW affected_datasets
+COMMENT 'One row per dataset that failed, was stopped or is late, and dataset downstream of it.'
+AS
+WITH failures AS (
+  SELECT f.dataset, min(f.ended_at) AS since_at, count(DISTINCT f.update_id) AS failed_updates
+  FROM flow_metrics f
+  JOIN dataset_health h ON h.dataset = f.dataset
+  WHERE f.status IN ('FAILED', 'STOPPED') AND (h.last_completed_at IS NULL OR f.ended_at > h.last_completed_at)
+  GROUP BY f.dataset
+),
+late AS (
+  SELECT dataset, min(waiting_since_at) AS since_at
+  FROM dataset_sources
+  WHERE distance = 1
+  GROUP BY dataset
+),
+causes AS (
+  SELECT
+    h.dataset,
+    h.owner,
+    CASE h.last_status WHEN 'FAILED' THEN 'failed' WHEN 'STOPPED' THEN 'stopped' ELSE 'late' END AS problem,
+    CASE WHEN h.last_status IN ('FAILED', 'STOPPED') THEN f.since_at ELSE l.since_at END AS since_at,
+    coalesce(f.failed_updates, 0) AS failed_updates,
+    h.error
+  FROM dataset_health h
+  LEFT JOIN failures f ON f.dataset = h.dataset
+  LEFT JOIN late l ON l.dataset = h.dataset
+  WHERE h.last_status IN ('FAILED', 'STOPPED') OR (h.last_status <> 'SKIPPED' AND l.since_at IS NOT NULL)
+)
+SELECT
+  c.dataset AS cause,
+  c.owner AS cause_owner,
+  c.problem,
+  c.since_at,
+  c.failed_updates,
+  c.error,
+  s.dataset,
+  h.dataset_type,
+  h.owner,
+  h.last_status,
+  s.distance
+FROM causes c
+JOIN dataset_sources s ON s.source = c.dataset
+LEFT JOIN dataset_health h ON h.dataset = s.dataset;
+
+CREATE OR REPLACE VIEW bad_input
+COMMENT 'One row per update, flow, source and kind of input that could not be read whole, and per flow with late rows. Only Lakelet reports these events.'
+AS
+WITH events AS (
+  SELECT
+    origin.update_id AS update_id,
+    timestamp AS reported_at,
+    coalesce(origin.dataset_name, origin.sink_name) AS dataset,
+    coalesce(
+      get_json_object(details, '$.source_records.flow_name'),
+      get_json_object(details, '$.late_records.flow_name'),
+      origin.flow_name
+    ) AS flow_name,
+    from_json(
+      get_json_object(details, '$.source_records'),
+      'source STRING, corrupt BIGINT, left_out BIGINT, rescued BIGINT, passed_over BIGINT, undecodable BIGINT,
+       first_file STRING, first_line BIGINT, unit STRING, reason STRING'
+    ) AS found,
+    CAST(get_json_object(details, '$.late_records.dropped_by_watermark') AS BIGINT) AS late
+  FROM event_log_raw
+  WHERE event_type IN ('source_records', 'late_records')
+),
+kinds AS (
+  SELECT
+    *,
+    'broken' AS problem,
+    coalesce(found.corrupt, 0) - coalesce(found.left_out, 0) AS bad_records,
+    'lines or records that do not parse' AS cause,
+    'Correct the file at its source; the text is in the column for corrupt records.' AS remedy
+  FROM events
+  UNION ALL
+  SELECT
+    *,
+    'left out' AS problem,
+    found.left_out AS bad_records,
+    'records that the options of the source leave out' AS cause,
+    'Look into the file; without mode DROPMALFORMED, badRecordsPath and ignoreCorruptFiles they are kept.' AS remedy
+  FROM events
+  UNION ALL
+  SELECT
+    *,
+    'rescued' AS problem,
+    found.rescued AS bad_records,
+    'values that do not fit the type or the name of their column' AS cause,
+    'Look at _rescued_data; give a schema hint, or add the column.' AS remedy
+  FROM events
+  UNION ALL
+  SELECT
+    *,
+    'unread text' AS problem,
+    found.passed_over AS bad_records,
+    'text after the first JSON value of a line or document' AS cause,
+    'Write one value a line, or read the file with multiLine.' AS remedy
+  FROM events
+  UNION ALL
+  SELECT
+    *,
+    'undecodable' AS problem,
+    found.undecodable AS bad_records,
+    'bytes that are not of the encoding' AS cause,
+    'Give the option encoding, or write the file in UTF-8.' AS remedy
+  FROM events
+  UNION ALL
+  SELECT
+    *,
+    'late' AS problem,
+    late AS bad_records,
+    'rows that came later than the watermark allows' AS cause,
+    'Allow more delay in withWatermark, or find out why the source is late.' AS remedy
+  FROM events
+)
+SELECT
+  update_id,
+  reported_at,
+  dataset,
+  flow_name,
+  found.source AS source,
+  problem,
+  bad_records,
+  found.first_file AS file,
+  found.first_line AS line,
+  coalesce(found.unit, CASE WHEN found.first_file IS NOT NULL THEN 'line' END) AS unit,
+  cause,
+  CASE WHEN problem = 'undecodable' THEN coalesce(found.reason, remedy) ELSE remedy END AS remedy
+FROM kinds
+WHERE bad_records > 0;

@@ -17,6 +17,7 @@ from lakelet.base import VERSION
 from lakelet.base.redaction import redacted
 from lakelet.dashboard.catalog import DatasetView, RuleSeries, columns_read_from, dataset_views, readers
 from lakelet.dashboard.changes import what_changed
+from lakelet.dashboard.health_documents import Health
 from lakelet.dashboard.tables import Sample, TableFacts
 from lakelet.storage.eventlog.faults import Streak, breaking, failing, not_holding
 from lakelet.storage.eventlog.states import FlowState
@@ -63,6 +64,11 @@ class Site:
         return {view.name: number for number, view in enumerate(self.views)}
 
     @cached_property
+    def health(self) -> Health:
+        """What waits, who is affected, which input was bad."""
+        return Health(self.history, self.numbers)
+
+    @cached_property
     def _readers(self) -> Mapping[str, tuple[str, ...]]:
         return readers(self.views)
 
@@ -86,6 +92,8 @@ class Site:
             "recent": [_update_item(update) for update in updates[-RECENT:]],
             "changes": [[c.tone.value, c.about, c.rule, c.text] for c in what_changed(self.history)],
             "datasets": [self._dataset_item(view) for view in self.views],
+            "freshness": self.health.freshness_rows(self.views),
+            "affected": self.health.affected_rows(),
         }
 
     def _dataset_item(self, view: DatasetView) -> Document:
@@ -186,6 +194,7 @@ class Site:
             "flows": [[f.name, f.flow_type, f.language, _source_place(f)] for f in definition.flows] if definition else [],
             "transforms": list(dict.fromkeys(call for flow in definition.flows for call in flow.transforms)) if definition else [],
             "readers": [self.numbers[name] for name in self._readers[view.name]],
+            "bad_input": self.health.bad_input_rows(view.name),
             "columns": [self._column_document(view, name, kind) for name, kind in self._dataset_columns(view)],
             "lineage": bool(definition and definition.lineage),
             "rules": self._rule_documents(view),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 DASHBOARD = json.loads((ROOT / "resources" / "quality.dashboard.lvdash.json").read_text(encoding="utf-8"))
 PUBLISHED = "system_a_event_log"
 DATASETS = {dataset["name"]: "".join(dataset["queryLines"]).replace(PUBLISHED, "event_log") for dataset in DASHBOARD["datasets"]}
-ROWS = {"updates": 2, "flows": 4, "rules": 2, "health": 2, "schema_changes": 2, "checks": 2}
+ROWS = {"updates": 2, "flows": 4, "rules": 2, "health": 2, "schema_changes": 2, "checks": 2, "freshness": 0, "affected": 0, "bad_input": 0}
 NOT_RUN = {"dataset": "main.shop.orders", "table_version": 3, "name": "fresh", "severity": "warning", "success": None, "message": "not run"}
 
 

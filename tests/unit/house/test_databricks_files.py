@@ -23,13 +23,17 @@ PORTABLE = frozenset(
         *(
             "aggregate",
             "array_join",
+            "array_sort",
             "cast",
             "coalesce",
+            "collect_set",
+            "count",
             "count_if",
             "explode",
             "from_json",
             "get",
             "get_json_object",
+            "least",
             "max",
             "max_by",
             "min",
@@ -39,7 +43,7 @@ PORTABLE = frozenset(
     )
 )
 """Functions that Spark 4.2 and Databricks both document."""
-KEYWORDS = frozenset(("in", "filter", "over", "as", "and", "from", "array", "where"))
+KEYWORDS = frozenset(("in", "filter", "over", "as", "and", "from", "array", "where", "or", "then"))
 
 
 def widgets() -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, int]]]:

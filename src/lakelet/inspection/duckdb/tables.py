@@ -246,9 +246,11 @@ def _partition_literal(value: Any) -> str:
 
 
 _COLUMN_KINDS = {
-    **dict.fromkeys(("duration_s", "pass_rate"), DOUBLE),
-    **dict.fromkeys(("failed_flows", "rows_written", "table_version", "backlog_files", "backlog_bytes"), BIGINT),
-    "success": BOOLEAN,
+    **dict.fromkeys(("duration_s", "pass_rate", "lag_s"), DOUBLE),
+    **dict.fromkeys(
+        ("failed_flows", "rows_written", "table_version", "backlog_files", "backlog_bytes", "distance", "failed_updates", "line"), BIGINT
+    ),
+    **dict.fromkeys(("success", "is_first"), BOOLEAN),
 }
 _ENDINGS = {"_at": TIMESTAMP, "_rows": BIGINT, "_records": BIGINT}
 _NULL_KEPT: dict[type[exp.Expr], str] = {exp.ArgMax: "arg_max_null", exp.ArgMin: "arg_min_null"}

@@ -23,6 +23,10 @@ NAMES = (
     "lineage",
     "schema_changes",
     "table_checks",
+    "dataset_sources",
+    "dataset_freshness",
+    "affected_datasets",
+    "bad_input",
 )
 """The views; each reads only those before it."""
 _READ = re.compile(r"\b(?:FROM|JOIN) (\w+)")

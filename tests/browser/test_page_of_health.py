@@ -1,0 +1,53 @@
+"""The parts of the page about what waits, who is affected and which input was bad."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.event_logs import Log, shop, site
+from tests.unit.storage.test_freshness import chain, complete, faulty_input
+
+
+def cells(page, label: str) -> list[list[str]]:
+    rows = page.locator(f"[aria-label='{label}'] tbody tr").all()
+    return [[" ".join(cell.split()) for cell in row.locator("th, td").all_inner_texts()] for row in rows]
+
+
+def test_a_failed_dataset_stands_first_with_all_that_is_downstream_and_whose_it_is(opened, written) -> None:
+    page = opened(written(site(shop())))
+    first = cells(page, "Who is affected")[0]
+    assert first[0] == "silver.payments owner orders@example.com"
+    assert first[1].endswith("failed")
+    assert first[3] == "gold.daily_sales (finance@example.com)"
+    page.click("[aria-label='Who is affected'] >> text=gold.daily_sales")
+    page.wait_for_selector("h1:has-text('daily_sales')")
+
+
+def test_tables_that_are_behind_stand_before_the_others_with_the_rows_that_wait(opened, written) -> None:
+    page = opened(written(site(shop())))
+    rows = cells(page, "Freshness")
+    assert rows[0][0].startswith("gold.daily_sales")
+    assert rows[0][1] == "behind by 6 h 00 min"
+    assert rows[0][4:] == ["76,256", "bronze.orders_raw, bronze.payments_raw, silver.orders"]
+    assert rows[-1][1] == "up to date"
+
+
+def test_where_nothing_failed_and_nothing_waits_nobody_is_affected(opened, written) -> None:
+    log = Log()
+    complete(chain(log))
+    page = opened(written(site(log)))
+    assert page.locator("[aria-label='Who is affected']").count() == 0
+    assert [row[1] for row in cells(page, "Freshness")] == ["up to date"]
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_bad_input_of_a_dataset_has_kind_number_trend_place_and_what_to_do(opened, written, width) -> None:
+    address = written(site(faulty_input()))
+    page = opened(f"{address}#/dataset/main.s.raw", width=width)
+    rows = {row[0].split(" ")[0]: row for row in cells(page, "Bad input")}
+    assert list(rows) == ["broken", "left", "rescued", "unread", "undecodable"]
+    assert rows["broken"][1] == "3"
+    assert rows["broken"][3].startswith("more than before (2)")
+    assert rows["broken"][4].startswith("/in/a.json, line 4")
+    assert rows["undecodable"][4].endswith("byte 0xFF at 3: latin-1?")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
