@@ -109,9 +109,10 @@ def test_bad_input_has_its_kinds_with_numbers_over_the_updates_and_the_first_pla
         (RAW, "undecodable"): ((0, 1), (1, 1)),
         (CLEAN, "late"): ((0, 6), (1, 6)),
     }
-    place = rows[RAW, "broken"].place
+    place = rows[RAW, "undecodable"].place
     assert place is not None
     assert (place.file, place.line, place.unit) == ("/in/a.json", 4, "line")
+    assert rows[RAW, "broken"].place is None, "the reported place is that of the undecodable record"
     assert rows[RAW, "undecodable"].remedy == "byte 0xFF at 3: latin-1?"
     assert rows[CLEAN, "late"].place is None
 

@@ -58,7 +58,8 @@ PROBLEMS = (
 class BadInput:
     """One kind of bad input of a dataset. `points`: (number of the update, records), oldest first.
 
-    `place`: the first record of the newest update that has one; `reason`: what that update says of undecodable bytes.
+    `place`: the first record of the newest update that has one, None where that may be of another kind: a flow reports one place, of the
+    first undecodable record, else of the first bad one. `reason`: what that update says of undecodable bytes.
     """
 
     dataset: str
@@ -89,13 +90,19 @@ def bad_input(history: History) -> tuple[BadInput, ...]:
             dataset,
             problem,
             tuple(sorted(found[dataset, problem.name].items())),
-            None if problem.name == "late" else last[dataset, problem.name].unread_place,
+            _place(last[dataset, problem.name], problem.name),
             last[dataset, problem.name].unread_reason if problem.name == "undecodable" else "",
         )
         for dataset in sorted({dataset for dataset, _ in found})
         for problem in PROBLEMS
         if (dataset, problem.name) in found
     )
+
+
+def _place(run: FlowSummary, problem: str) -> RecordPlace | None:
+    """The place that a flow reported, if it is one of that kind of input."""
+    kinds = [name for name, records in _counts(run) if records and name != "late"]
+    return run.unread_place if problem == "undecodable" or kinds == [problem] else None
 
 
 def _counts(run: FlowSummary) -> Iterator[tuple[str, int]]:

@@ -18,6 +18,14 @@ WITH events AS (
   FROM event_log_raw
   WHERE event_type IN ('source_records', 'late_records')
 ),
+placed AS (
+  SELECT
+    *,
+    coalesce(found.undecodable, 0) AS spoilt,
+    CAST(coalesce(found.corrupt, 0) > coalesce(found.left_out, 0) AS INT) + CAST(coalesce(found.left_out, 0) > 0 AS INT)
+      + CAST(coalesce(found.rescued, 0) > 0 AS INT) + CAST(coalesce(found.passed_over, 0) > 0 AS INT) AS kinds
+  FROM events
+),
 kinds AS (
   SELECT
     *,
@@ -25,7 +33,7 @@ kinds AS (
     coalesce(found.corrupt, 0) - coalesce(found.left_out, 0) AS bad_records,
     'lines or records that do not parse' AS cause,
     'Correct the file at its source; the text is in the column for corrupt records.' AS remedy
-  FROM events
+  FROM placed
   UNION ALL
   SELECT
     *,
@@ -33,7 +41,7 @@ kinds AS (
     found.left_out AS bad_records,
     'records that the options of the source leave out' AS cause,
     'Look into the file; without mode DROPMALFORMED, badRecordsPath and ignoreCorruptFiles they are kept.' AS remedy
-  FROM events
+  FROM placed
   UNION ALL
   SELECT
     *,
@@ -41,7 +49,7 @@ kinds AS (
     found.rescued AS bad_records,
     'values that do not fit the type or the name of their column' AS cause,
     'Look at _rescued_data; give a schema hint, or add the column.' AS remedy
-  FROM events
+  FROM placed
   UNION ALL
   SELECT
     *,
@@ -49,7 +57,7 @@ kinds AS (
     found.passed_over AS bad_records,
     'text after the first JSON value of a line or document' AS cause,
     'Write one value a line, or read the file with multiLine.' AS remedy
-  FROM events
+  FROM placed
   UNION ALL
   SELECT
     *,
@@ -57,7 +65,7 @@ kinds AS (
     found.undecodable AS bad_records,
     'bytes that are not of the encoding' AS cause,
     'Give the option encoding, or write the file in UTF-8.' AS remedy
-  FROM events
+  FROM placed
   UNION ALL
   SELECT
     *,
@@ -65,7 +73,7 @@ kinds AS (
     late AS bad_records,
     'rows that came later than the watermark allows' AS cause,
     'Allow more delay in withWatermark, or find out why the source is late.' AS remedy
-  FROM events
+  FROM placed
 )
 SELECT
   update_id,
@@ -75,10 +83,10 @@ SELECT
   found.source AS source,
   problem,
   bad_records,
-  found.first_file AS file,
-  found.first_line AS line,
-  coalesce(found.unit, CASE WHEN found.first_file IS NOT NULL THEN 'line' END) AS unit,
+  CASE WHEN is_placed THEN found.first_file END AS file,
+  CASE WHEN is_placed THEN found.first_line END AS line,
+  CASE WHEN is_placed THEN coalesce(found.unit, CASE WHEN found.first_file IS NOT NULL THEN 'line' END) END AS unit,
   cause,
   CASE WHEN problem = 'undecodable' THEN coalesce(found.reason, remedy) ELSE remedy END AS remedy
-FROM kinds
+FROM (SELECT *, problem = 'undecodable' OR (spoilt = 0 AND kinds = 1) AS is_placed FROM kinds)
 WHERE bad_records > 0
