@@ -159,7 +159,7 @@ class Site:
         newest = self.history.updates[-1] if self.history.updates else None
         counts = ("state", "rows", "dropped", "quarantined", "violations", "broken_rules", "measured_rules", "check_counts", "first_error")
         update = newest and {"id": newest.id, **{key: value for key, value in _update_item(newest).items() if key in counts}}
-        return {"update": update, "failing": [*self._failing_datasets(), *self._failing_rules()]}
+        return {"update": update, "failing": [*self._failing_datasets(), *self._failing_rules()], **self.health.summary()}
 
     def _failing_datasets(self) -> Iterator[Document]:
         for view in self.views:

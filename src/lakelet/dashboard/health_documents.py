@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any
 
@@ -85,5 +86,55 @@ class Health:
             if one.dataset == dataset
         ]
 
+    def summary(self) -> dict[str, Any]:
+        """The same with the names of the datasets, for scripts: `behind`, `affected`, and the newest numbers of `bad_input`."""
+        owners = {name: definition.owner for name, definition in self.history.definitions.items()}
+        return {
+            "behind": [
+                {
+                    "dataset": one.dataset,
+                    "owner": owners.get(one.dataset, ""),
+                    "since_at": _iso(one.behind_since),
+                    "lag_s": one.lag_seconds,
+                    "waiting_rows": one.waiting_rows,
+                    "waiting_for": list(one.waiting_for),
+                }
+                for one in self.freshness.values()
+                if one.behind_since is not None
+            ],
+            "affected": [
+                {
+                    "cause": one.cause,
+                    "cause_owner": owners.get(one.cause, ""),
+                    "problem": one.problem.value,
+                    "since_at": _iso(one.since),
+                    "failed_updates": one.failed_updates,
+                    "dataset": one.dataset,
+                    "owner": owners.get(one.dataset, ""),
+                    "distance": one.distance,
+                }
+                for one in self.affected
+            ],
+            "bad_input": [
+                {
+                    "dataset": one.dataset,
+                    "problem": one.problem.name,
+                    "records": one.points[-1][1],
+                    "updates": len(one.points),
+                    "file": one.place and one.place.file,
+                    "line": one.place and one.place.line,
+                    "remedy": one.remedy,
+                }
+                for one in self.bad_input
+            ],
+        }
+
     def _reference(self, dataset: str) -> int | str:
         return self.numbers.get(dataset, dataset)
+
+
+def _iso(moment: int | None) -> str | None:
+    """A time as ISO 8601 in UTC."""
+    if moment is None:
+        return None
+    return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=moment)).isoformat().replace("+00:00", "Z")
