@@ -26,7 +26,9 @@ def test_the_difference_is_that_of_plain_python(project: Callable[..., Project],
     write_files(change.files_after, landing)
     made.write(Change.code(change.after, landing))
     before = made.snapshot()
-    found = pipeline_diff(made.pipeline, DiffRequest(select=("state:modified+", *(f"{name}+" for name in change.given)), key=("id",)))
+    key = ("id",) if any(table.key and not table.grouped for table in change.after) else ()
+    select = ("state:modified+", *(f"{name}+" for name in change.given))
+    found = pipeline_diff(made.pipeline, DiffRequest(select=select, key=key))
     assert made.snapshot() == before
     datasets = {one.name.rsplit(".", 1)[-1]: one for one in found.datasets}
     named = change.edited | change.given
