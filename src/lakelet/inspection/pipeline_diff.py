@@ -372,7 +372,9 @@ class _Comparing:
             if key and all(name.lower() in usable for name in key):
                 self._with_key += source == "given"
                 return key, source, ()
-        known = one.keys[0] if one.keys and before is not None else None
+        if before is None:
+            return (), "", ()
+        known = one.keys[0] if one.keys else None
         why = f"the {known[1]} ({', '.join(known[0])}) cannot be compared" if known else "no key is known"
         return (), "", (f"{why}: a changed row counts as removed and added; name the key with --key COL,…",)
 
