@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -85,24 +85,22 @@ def promote(asked: o.CommonOptions, name: Name) -> None:
             result, found = Pipeline(config).promote(environment, listeners=listeners)
     finally:
         watch.close()
-    tables = {table.name: table for table in environment_tables(environment)}
     if asked.as_json:
-        write_data(json.dumps([_promoted_json(one, tables[one.name]) for one in found], indent=2, ensure_ascii=False))
+        tables = {table.name: asdict(table) for table in environment_tables(environment)}
+        facts = [{**tables.get(one.name, {"name": one.name, "env": name}), "action": one.action, "reason": one.reason} for one in found]
+        write_data(json.dumps(facts, indent=2, ensure_ascii=False))
     if result is None:
         write_note(f"The environment {name} has written no dataset of this pipeline: nothing to promote.")
         return
     following = [f"lakelet env drop {name}"]
     lines = summary(update.value(), result.state, result.errors, namespace=config.namespace, storage=asked.storage, following=following)
-    write_lines([Line(""), *lines, *_promoted_lines(found)], sys.stderr)
+    write_lines([Line(""), *_promoted_lines(found), Line(""), *lines], sys.stderr)
     raise typer.Exit(int(exit_code_of(result)))
 
 
-def _promoted_json(found: PromotedDataset, table: Any) -> dict[str, Any]:
-    return {**asdict(table), "action": found.action, "reason": found.reason}
-
-
 def _promoted_lines(found: Sequence[PromotedDataset]) -> list[Line]:
-    rows = [(printable(one.name), one.action, one.reason or "") for one in found]
+    known = {"swapped in": "same definition, same inputs", "there": "the main storage has it already"}
+    rows = [(printable(one.name), one.action, one.reason or known[one.action]) for one in found]
     return [Line(line) for line in aligned(rows, header=("dataset", "was", "because"), indent="  ")]
 
 

@@ -7,16 +7,17 @@ have nothing to do without new input.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.analysis.results import UnanalyzedDataset
 from lakelet.cdc.counts import completed
 from lakelet.files.delta_log import TableLog
 from lakelet.flows.metrics import emit_batch
+from lakelet.plan.decisions import Strategy
 from lakelet.plan.selection import Selection
 from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics
-from lakelet.storage.eventlog.states import Level, UpdateState
+from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
 from lakelet.storage.promotion import is_there, promote, written_datasets
 from lakelet.storage.recorded_definitions import load_definitions
@@ -69,7 +70,17 @@ class Promotion(Update):
             opened.reporter.notice(text, dataset=found.name, level=Level.INFO)
         for metrics in measured:
             emit_batch(opened.reporter, metrics)
-        return super()._flows(everything)
+        state = super()._flows(everything)
+        self._report_swapped(everything, chosen)
+        return state
+
+    def _report_swapped(self, everything: Sequence[Task], swapped: Collection[str]) -> None:
+        """Report the flows as completed whose tables were swapped in, and which had nothing to do after that."""
+        for task in everything:
+            step = self._progress.steps.get(task.name)
+            if task.target in swapped and step is not None and step.strategy is Strategy.SKIP:
+                message = f"Flow '{task.name}' has COMPLETED: its table was swapped in from the environment {self._over.root.name}."
+                self._progress.flow_is(task, FlowState.COMPLETED, message)
 
     def _decided(self, written: Mapping[str, StoredDataset]) -> tuple[PromotedDataset, ...]:
         """What is done with each dataset, those that are read before those that read them."""
