@@ -39,7 +39,7 @@ def test_a_report_lies_in_the_storage_and_says_where(project, capsys) -> None:
     assert [(f["dataset"], f.get("rule") or f.get("check"), f["owner"], f["updates"]) for f in told["failing"]][:3] == [
         ("main.silver.payments", None, "orders@example.com", 1),
         ("main.silver.payments", "paid_not_negative", "finance@example.com", 1),
-        ("main.silver.refunds", "reason_known", "orders@example.com", 2),
+        ("main.silver.customers", "has_email", "orders@example.com", 3),
     ]
     assert (project / "public" / "index.html").is_file()
     assert (project / "public" / "data" / "update-2.js").is_file()

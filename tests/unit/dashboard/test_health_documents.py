@@ -29,7 +29,8 @@ def test_scripts_get_each_kind_of_bad_input_with_its_newest_number_and_first_pla
     assert [(b["dataset"], b["problem"], b["records"], b["updates"], b["file"], b["line"]) for b in said] == [
         ("main.s.clean", "late", 6, 2, None, None),
         *[
-            ("main.s.raw", problem, records, 2, "/in/a.json", 4)
-            for problem, records in (("broken", 3), ("left out", 1), ("rescued", 5), ("unread text", 2), ("undecodable", 1))
+            ("main.s.raw", problem, records, 2, None, None)
+            for problem, records in (("broken", 3), ("left out", 1), ("rescued", 5), ("unread text", 2))
         ],
+        ("main.s.raw", "undecodable", 1, 2, "/in/a.json", 4),
     ]
