@@ -17,6 +17,7 @@ import pytest
 
 from lakelet.dashboard.page import write_report
 from lakelet.inspection.inspector import run_sql
+from tests.docs.test_reference_blocks import blocks
 from tests.faulty_shop import FAULTS, Fault, FaultyShop
 from tests.spark.conftest import Project
 from tests.spark.inspection.test_dashboard_queries import DATASETS
@@ -137,3 +138,8 @@ def test_queries_of_the_dashboard_count_as_sql_does(shop: Delivered) -> None:
     broken = {(row["expectation"], shop.shop.updates.index(row["update_id"]) + 1): row["failed_records"] for row in found["rules"]}
     expected = {(RULES[kind], delivery): BY_KIND[kind].counts.get(delivery, 0) for kind in RULES for delivery in (1, 2, 3, 4)}
     assert broken == expected
+
+
+@pytest.mark.parametrize("query", blocks("quality-reader.md", "sql"))
+def test_the_queries_of_the_page_about_reading_quality_find_faults(shop: Delivered, query: str) -> None:
+    assert shop.sql(query)
