@@ -65,9 +65,8 @@ export function chart(
       {
         ...axis,
         grid: { show: false },
-        values: (_, ticks) =>
-          ticks.map((t) => (Number.isInteger(t) && t >= 0 && t < at.length ? when(at[t]).split(",")[0] : "")),
-        size: 28,
+        values: (_, ticks) => momentsOf(ticks, at),
+        size: 40,
         space: 70,
         incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500],
       },
@@ -100,6 +99,19 @@ export function chart(
   });
   tell(null);
   return holder;
+}
+
+/** The time of each tick, and below it the day where it is another one than that of the tick before. */
+function momentsOf(ticks: number[], at: (number | null)[]): string[] {
+  let before = "";
+  return ticks.map((tick) => {
+    const moment = Number.isInteger(tick) ? at[tick] : undefined;
+    if (moment === undefined || moment === null) return "";
+    const [day, time] = when(moment).split(", ");
+    const shown = day === before ? time : `${time}\n${day}`;
+    before = day;
+    return shown;
+  });
 }
 
 /** Upright lines where something changed by definition. */

@@ -8,7 +8,7 @@ import { draw, type Graph } from "./graph";
 import { link, toDataset } from "./links";
 import { isMine, ownedTexts, ownerChoice } from "./owners";
 import { sinceLine } from "./quality";
-import { badge, GROUPS, mark, tone } from "./states";
+import { badge, GROUPS, mark, severity, tone } from "./states";
 import { lostCell, numberCell, numbers, rateCell, rowHead, table, texts } from "./tables";
 import type { Dataset, Overview } from "./types";
 
@@ -30,7 +30,7 @@ export function datasets(overview: Overview): HTMLElement {
   const holder = h("div.holder");
   const show = () => {
     if (shape === "graph") showGraph(holder, all);
-    else holder.replaceChildren(list(all.filter(matches)));
+    else holder.replaceChildren(list(all.filter(matches).sort(worstFirst)));
     press(shapes, shape ?? "");
     press(states, only);
   };
@@ -52,6 +52,10 @@ export function datasets(overview: Overview): HTMLElement {
   show();
   return section("Datasets", all.length, bar, holder);
 }
+
+/** By state, then by pass rate. */
+const worstFirst = (a: Dataset, b: Dataset): number =>
+  severity(a.state) - severity(b.state) || (a.rate ?? 2) - (b.rate ?? 2);
 
 function matches(d: Dataset): boolean {
   const states = GROUPS.find(([name]) => name === only)?.[1] ?? [];
@@ -108,8 +112,8 @@ function row(d: Dataset): HTMLElement {
   return h(
     "tr",
     {},
-    rowHead(name, h("small", {}, [kind(d.kind), layer, d.owner].filter(Boolean).join(" · "))),
-    h("td", {}, badge(d.state), sinceLine(d.failing)),
+    rowHead(name, h("small", {}, [kind(d.kind), layer, d.owner].filter(Boolean).join(" · ")), sinceLine(d.failing)),
+    h("td", {}, badge(d.state)),
     numberCell(d.rows),
     numberCell(d.state ? d.wrote : null),
     d.rules ? rateCell(d.rate) : numberCell(h("span.quiet", {}, "no rules")),

@@ -4,7 +4,7 @@ import { camera, LEGIBLE } from "./camera";
 import { h, s } from "./dom";
 import { ago, compact, counted, duration, kind, percent } from "./format";
 import { type Placed, HEIGHT, place, WIDTH } from "./layout";
-import { grade, mark, tone, word } from "./states";
+import { grade, mark, severity, tone, word } from "./states";
 import type { Dataset } from "./types";
 
 export interface Graph {
@@ -48,10 +48,16 @@ export function draw(datasets: Dataset[], open: (name: string) => void): Graph {
   const placed = place(datasets);
   const known = shape(datasets);
   const nodes = datasets.map((d, i) => node(d, i, placed, open));
+  // Tab enters the graph at the worst dataset, and leaves it again.
+  const worst = datasets.reduce((w, d, i) => (severity(d.state) < severity(datasets[w].state) ? i : w), 0);
+  nodes.forEach((n, i) => n.setAttribute("tabindex", i === worst ? "0" : "-1"));
   const plane = h("div.plane", {}, edges(placed), ...nodes);
   const view = h(
     "div.canvas",
-    { role: "group", "aria-label": "Graph of the datasets, from what is read to what reads it" },
+    {
+      role: "group",
+      "aria-label": "Graph of the datasets, from what is read to what reads it: arrows walk, Enter opens a dataset",
+    },
     plane,
   );
   const zoomed = camera(view, plane, placed);
@@ -76,6 +82,7 @@ export function draw(datasets: Dataset[], open: (name: string) => void): Graph {
     n.addEventListener("pointerenter", () => trace(i));
     n.addEventListener("pointerleave", () => trace(null));
     n.addEventListener("focus", () => {
+      nodes.forEach((other, k) => other.setAttribute("tabindex", k === i ? "0" : "-1"));
       trace(i);
       if (n.matches(":focus-visible")) zoomed.reveal(placed.places[i]);
     });
@@ -86,7 +93,10 @@ export function draw(datasets: Dataset[], open: (name: string) => void): Graph {
   function step(event: KeyboardEvent, i: number): void {
     const here = placed.places[i];
     const ways: Record<string, number[]> = { ArrowRight: below[i], ArrowLeft: above[i] };
-    let target: number | undefined = ways[event.key]?.[0];
+    const nearest = (k: number) => Math.abs(placed.places[k].y - here.y);
+    let target: number | undefined = [...(ways[event.key] ?? [])].sort((a, b) => nearest(a) - nearest(b))[0];
+    if (event.key === "Home") target = 0;
+    if (event.key === "End") target = nodes.length - 1;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const way = event.key === "ArrowDown" ? 1 : -1;
       const column = placed.places

@@ -6,6 +6,7 @@ import { forget, load } from "./data";
 import { datasetView } from "./dataset";
 import { append, h, s } from "./dom";
 import { ago, exactly } from "./format";
+import { know } from "./links";
 import { follow } from "./live";
 import { overviewView } from "./overview";
 import { qualityView } from "./quality";
@@ -24,7 +25,7 @@ async function view(path: string[]): Promise<HTMLElement> {
   if (path[0] === "quality")
     return qualityView(overview, await load<Quality>("quality"), decodeURIComponent(path[1] ?? ""));
   if (path[0] === "updates") return updatesView(overview, path[1] ? Number(path[1]) : null);
-  if (path[0] === "update") return updateView(overview, Number(path[1]));
+  if (path[0] === "update") return updateView(overview, path[1] ?? "");
   if (path[0] === "dataset") return datasetView(overview, decodeURIComponent(path[1] ?? ""));
   return overviewView(overview);
 }
@@ -132,7 +133,7 @@ function tellAge(state = ""): void {
 async function start(): Promise<void> {
   startTheme(() => void show(true));
   try {
-    overview = await load<Overview>("overview");
+    overview = know(await load<Overview>("overview"));
   } catch {
     append(document.body, [
       h(
@@ -177,7 +178,7 @@ async function start(): Promise<void> {
     follow(
       async (token) => {
         forget(token);
-        overview = await load<Overview>("overview");
+        overview = know(await load<Overview>("overview"));
         tellAge();
         await show(true);
       },

@@ -4,7 +4,7 @@ import { datasets } from "./datasets";
 import { empty, growing, h, section, tile } from "./dom";
 import { affected, freshness } from "./freshness";
 import { ago, between, compact, counted, duration, exactly, when } from "./format";
-import { byName, link, toDataset, toUpdate } from "./links";
+import { byName, firstError, link, toDataset, toUpdate } from "./links";
 import { badge, foundText, tone, word } from "./states";
 import type { Dataset, Overview, Summary } from "./types";
 
@@ -37,7 +37,7 @@ function headline(overview: Overview, latest: Summary): HTMLElement {
     latest.end === null
       ? `running since ${when(latest.start)}`
       : `${ago(latest.end)}, took ${duration(between(latest.start, latest.end))}`;
-  const error = latest.first_error ? h("span.error", {}, latest.first_error) : "";
+  const error = latest.first_error ? h("span.error", {}, firstError(overview, latest)) : "";
   const title = [badge(latest.state), " ", link(toUpdate(latest.n), `update ${latest.short}`)];
   return h(
     "header.headline",

@@ -215,16 +215,19 @@ function row(overview: Overview, r: QualityRow, slots: number): HTMLElement {
 
 function checks(overview: Overview, found: Quality["checks"]): HTMLElement | null {
   if (!found.length) return null;
-  const sorted = [...found].sort((a, b) => Number(a.success ?? 0.5) - Number(b.success ?? 0.5));
-  const drawn = checkTable(sorted, (c) => datasetLink(overview, c.d, "rules"));
-  return section("Table checks", sorted.length, drawn);
+  const drawn = checkTable(found, (c) => datasetLink(overview, c.d, "rules"));
+  return section("Table checks", found.length, drawn);
 }
 
-/** Results of checks of whole tables; `about` gives the dataset where the table is not about one. */
+const SEVERITIES = ["critical", "warning", "info"];
+const badnessOfCheck = (c: Check): number => Number(c.success ?? 0.5) * 10 + SEVERITIES.indexOf(c.severity);
+
+/** Results of checks of whole tables, the worst first; `about` gives the dataset where the table is not about one. */
 export function checkTable<C extends Check & { d?: Ref }>(
   found: C[],
   about?: (check: C & { d: Ref }) => HTMLElement,
 ): HTMLElement {
+  const sorted = [...found].sort((a, b) => badnessOfCheck(a) - badnessOfCheck(b));
   const row = (c: C) => {
     const [mood, result] =
       c.success === null ? ["quiet", "not run"] : c.success ? ["up", "✓ passes"] : ["down", "✕ failed"];
@@ -239,5 +242,5 @@ export function checkTable<C extends Check & { d?: Ref }>(
       h("td", { title: exactly(c.at) }, ago(c.at), c.version !== null ? h("small", {}, `version ${c.version}`) : ""),
     );
   };
-  return table("Table checks", texts("check", "result", "observed", "expected", "when"), growingRows(found, row));
+  return table("Table checks", texts("check", "result", "observed", "expected", "when"), growingRows(sorted, row));
 }

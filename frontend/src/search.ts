@@ -171,7 +171,7 @@ function matches(overview: Overview, columns: Search, quality: Quality, text: st
       found.push({ href: toDataset(name, "rules"), text: c.name, about, state: "", weight: rank(c.name) >= 0 ? 3 : 6 });
     }
   for (const u of overview.recent)
-    if (u.short.startsWith(text))
+    if (overview.ids[u.n]?.startsWith(text) || text.startsWith(overview.ids[u.n]))
       found.push({ href: toUpdate(u.n), text: `update ${u.short}`, about: when(u.start), state: u.state, weight: 0 });
   return found.sort((a, b) => a.weight - b.weight).slice(0, MOST);
 }

@@ -52,6 +52,9 @@ export const GROUPS: [string, string[]][] = [
   ["not run", [""]],
 ];
 
+/** Places of states, the worst first. */
+export const severity = (state: string): number => GROUPS.findIndex(([, states]) => states.includes(state));
+
 /** Class of a pass rate; the words are in the legend of the quality view. */
 export function grade(rate: number | null): string {
   if (rate === null) return "none";

@@ -30,12 +30,25 @@ export function table(
   look: Look = {},
 ): HTMLElement {
   const rows = Array.isArray(body) ? h("tbody", {}, body) : body;
+  nameCells(rows, heads);
   const content = h(`table.data${look.table ? `.${look.table}` : ""}`, {}, h("thead", {}, h("tr", {}, heads)), rows);
   return h(
     `div.scroll${look.box ? `.${look.box}` : ""}`,
     { tabindex: 0, role: "region", "aria-label": label },
     content,
   );
+}
+
+/** Gives each cell the title of its column, which stands beside it where a row is a card: on a phone. */
+function nameCells(body: HTMLElement, heads: HTMLElement[]): void {
+  const titles = heads.map((head) => head.textContent ?? "");
+  const name = (row: Node) => {
+    if (row instanceof HTMLTableRowElement) [...row.cells].forEach((cell, i) => (cell.dataset.label = titles[i] ?? ""));
+  };
+  body.childNodes.forEach(name);
+  new MutationObserver((changes) => changes.forEach((c) => c.addedNodes.forEach(name))).observe(body, {
+    childList: true,
+  });
 }
 
 /** The cell that names a row. */

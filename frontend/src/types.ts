@@ -23,7 +23,9 @@ export interface Summary {
   check_counts: [number, number, number];
   flows: Record<string, number>;
   schema_changes: number;
+  /** The first sentence of its first error, and the dataset that it is about; "" where it is about the update. */
   first_error: string;
+  first_failed: string;
 }
 
 export interface Dataset {
@@ -178,6 +180,8 @@ export interface SchemaChange {
 export interface FlowFailure {
   flow: string;
   code: string;
+  /** The first sentence of the text. */
+  sentence: string;
   text: string;
   n: number;
   at: Moment;
@@ -244,10 +248,10 @@ export interface UpdatePage extends Summary {
   full_refresh: string[];
   runs: FlowRuns;
   rules: [Ref, string, number, number][];
-  /** Of rules: failed rows of batches that a fail rule stopped before they were written. */
-  unwritten: [Ref, string, number][];
+  /** Of rules: failed rows of batches that a fail rule stopped before they were written; whether it was this rule. */
+  unwritten: [Ref, string, number, boolean][];
   failures: FlowFailure[];
-  error: { code: string; text: string } | null;
+  error: { code: string; sentence: string; text: string } | null;
   schema: SchemaChange[];
   checks: (Check & { d: Ref })[];
   warnings: string[];

@@ -3,15 +3,17 @@
 import { load } from "./data";
 import { empty, folded, h, section } from "./dom";
 import { between, bytes, counted, duration, exactly, number, when } from "./format";
-import { datasetLink, link, toUpdate } from "./links";
+import { datasetLink, link, toUpdate, updateNumber } from "./links";
 import { checkTable } from "./quality";
 import { badge, flowsText, foundText, mark, rate } from "./states";
 import { numberCell, numbers, rateCell, rowHead, table, texts } from "./tables";
 import { timeline } from "./timeline";
 import type { Overview, Ref, SchemaChange, UpdatePage } from "./types";
 
-export async function updateView(overview: Overview, number: number): Promise<HTMLElement> {
-  if (!Number.isInteger(number) || number < 0 || number >= overview.updates) return noUpdate();
+/** `address`: the beginning of the id of an update, or its number in this report. */
+export async function updateView(overview: Overview, address: string): Promise<HTMLElement> {
+  const number = updateNumber(overview, address);
+  if (number === null) return noUpdate();
   const u = await load<UpdatePage>(`update-${number}`);
   const took = u.end === null ? "still running" : `took ${duration(between(u.start, u.end))}`;
   const refreshed = u.full_refresh.length ? ` · full refresh of ${u.full_refresh.join(", ")}` : "";
@@ -56,12 +58,17 @@ function neighbours(overview: Overview, n: number): HTMLElement {
   );
 }
 
-export function failureBox(head: (HTMLElement | string)[], failure: { code: string; text: string }): HTMLElement {
+/** An error: its first sentence; all of it behind a click. */
+export function failureBox(
+  head: (HTMLElement | string)[],
+  failure: { code: string; sentence: string; text: string },
+): HTMLElement {
   return h(
     "article.failure",
     {},
     h("h3", {}, mark("FAILED"), ...head, h("code", {}, failure.code)),
-    h("pre", { tabindex: 0 }, failure.text),
+    h("p.sentence", {}, failure.sentence),
+    folded("The whole error", () => [h("pre", { tabindex: 0 }, failure.text)]),
   );
 }
 
@@ -82,7 +89,9 @@ function rules(overview: Overview, u: UpdatePage): HTMLElement | null {
       null,
       empty("No rule was measured: no flow of this update wrote rows to a dataset with rules."),
     );
-  const worst = ([, , passed, failed]: UpdatePage["rules"][number]) => rate(passed, failed) ?? 2;
+  const stopped = new Set(u.unwritten.filter(([, , , stops]) => stops).map(([d, rule]) => `${d} ${rule}`));
+  const worst = ([d, rule, passed, failed]: UpdatePage["rules"][number]) =>
+    (rate(passed, failed) ?? 2) - (stopped.has(`${d} ${rule}`) ? 2 : 0);
   const sorted = [...u.rules].sort((a, b) => worst(a) - worst(b));
   const broken = sorted.filter(([, , , failed]) => failed);
   const held = sorted.filter(([, , , failed]) => !failed);
@@ -98,9 +107,12 @@ function rules(overview: Overview, u: UpdatePage): HTMLElement | null {
       [...texts("rule"), ...numbers("pass rate", "rows that broke it", "of rows")],
       found.map(([d, rule, passed, failed]) =>
         h(
-          "tr",
+          stopped.has(`${d} ${rule}`) ? "tr.stopped" : "tr",
           {},
-          rowHead(h("span.two", {}, datasetLink(overview, d, "rules"), h("code.rule", {}, rule))),
+          rowHead(
+            h("span.two", {}, datasetLink(overview, d, "rules"), h("code.rule", {}, rule)),
+            stopped.has(`${d} ${rule}`) ? h("small.stops", {}, "stopped its flow") : null,
+          ),
           rateCell(rate(passed, failed)),
           brokenCell(d, rule, failed),
           numberCell(passed + failed),

@@ -4,7 +4,7 @@ import { chart, figure, type Line } from "./charts";
 import { load } from "./data";
 import { css, empty, h, section } from "./dom";
 import { ago, between, compact, counted, duration, exactly, ticked } from "./format";
-import { link, toUpdate } from "./links";
+import { firstError, link, toUpdate } from "./links";
 import { badge, flowsText } from "./states";
 import { lostCell, numberCell, numbers, rowHead, someCell, table, texts } from "./tables";
 import type { Overview, Summary, UpdatesPage } from "./types";
@@ -26,7 +26,7 @@ export async function updatesView(overview: Overview, page: number | null): Prom
       ...numbers("took", "rows written", "violations", "rows dropped"),
       ...texts("flows"),
     ],
-    [...updates].reverse().map((u) => row(u, several)),
+    [...updates].reverse().map((u) => row(overview, u, several)),
   );
   return h(
     "div.page.wide",
@@ -77,7 +77,7 @@ function pager(shown: number, pages: number): HTMLElement | null {
   return h("nav.pager", { "aria-label": "Pages of updates" }, to(shown + 1, "← newer"), here, to(shown - 1, "older →"));
 }
 
-function row(u: Summary, several: boolean): HTMLElement {
+function row(overview: Overview, u: Summary, several: boolean): HTMLElement {
   const notes = [
     u.schema_changes ? counted(u.schema_changes, "schema change") : "",
     u.check_counts[0] ? `${counted(u.check_counts[0], "check")} failed` : "",
@@ -88,7 +88,7 @@ function row(u: Summary, several: boolean): HTMLElement {
     "tr",
     {},
     rowHead(link(toUpdate(u.n), u.short), retried, several ? h("small", {}, u.pipeline) : ""),
-    h("td", {}, badge(u.state), u.first_error ? h("small.error", { title: u.first_error }, u.first_error) : ""),
+    h("td", {}, badge(u.state), u.first_error ? h("small.error", {}, firstError(overview, u)) : ""),
     h("td", { title: exactly(u.start) }, ago(u.start)),
     numberCell(duration(between(u.start, u.end))),
     numberCell(u.rows),

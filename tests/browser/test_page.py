@@ -27,7 +27,7 @@ def texts(page, selector: str) -> list[str]:
 def test_the_first_view_says_how_the_newest_update_went_and_what_it_changed(shop_page) -> None:
     page = shop_page()
     assert "failed" in page.inner_text("h1")
-    assert texts(page, ".changes li")[0].startswith("failure silver.payments failed: [EXPECTATION_VIOLATION]")
+    assert texts(page, ".changes li")[0].startswith("failure silver.payments failed: 3 rows broke expectations")
     tiles = {text.split("\n")[0]: text.split("\n")[1] for text in page.locator(".tile").all_inner_texts()}
     assert tiles["Datasets up to date now"] == "8 of 10"
     assert tiles["Table checks"] == "1 failed"
@@ -107,10 +107,10 @@ def test_filters_by_state_and_name_work_in_graph_and_list(shop_page) -> None:
     page.click(".chip.failed")
     assert page.locator(".node:not(.dim)").count() == 1
     page.click("[data-key=shape-list]")
-    assert texts(page, ".sets tbody th a") == ["silver.payments"]
+    assert texts(page, ".sets tbody th > a") == ["silver.payments"]
     page.click(".chip.failed")
     page.fill("[aria-label='Filter datasets']", "gold")
-    assert texts(page, ".sets tbody th a") == ["gold.customer_value", "gold.refund_rate", "gold.daily_sales"]
+    assert texts(page, ".sets tbody th > a") == ["gold.daily_sales", "gold.refund_rate", "gold.customer_value"]
 
 
 def test_a_dataset_shows_rules_quarantine_lineage_rows_and_versions(shop_page) -> None:
@@ -136,6 +136,9 @@ def test_the_source_is_shown_at_its_line(opened, written, tmp_path) -> None:
 
 def test_an_update_shows_failures_as_the_terminal_does_its_timeline_and_what_came_in(shop_page) -> None:
     page = shop_page("update/13")
+    assert texts(page, ".failure .sentence") == ["3 rows broke expectations whose action is fail"]
+    assert page.locator(".failure pre").count() == 0
+    page.click(".failure summary")
     assert page.inner_text(".failure pre") == FAILURE
     row = page.locator(".timeline li", has_text="gold.refund_rate")
     row.hover()
@@ -236,11 +239,42 @@ def test_an_owner_finds_what_is_theirs(shop_page) -> None:
 
 def test_the_graph_is_walked_with_the_keyboard(shop_page) -> None:
     page = shop_page()
-    page.locator(".node", has_text="bronze.orders_raw").focus()
+    page.focus("[data-key=shape-list]")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.title") == "main.silver.payments"  # where it failed
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.title") == "main.bronze.payments_raw"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Zoom in"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.title") == "main.bronze.orders_raw"
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.title") == ORDERS
     page.keyboard.press("Enter")
     page.wait_for_selector("h1:has-text('silver.orders')")
+
+
+def test_controls_cover_no_part_of_the_graph(shop_page) -> None:
+    page = shop_page()
+    canvas, controls = (page.locator(name).bounding_box() for name in (".canvas", ".zoom"))
+    assert canvas["x"] + canvas["width"] <= controls["x"] + 1
+
+
+def test_an_update_has_an_address_by_its_id_that_stays_when_older_updates_are_gone(opened, written) -> None:
+    log = shop()
+    update = log.updates[12]
+    page = opened(f"{written(site(log))}#/updates")
+    page.locator("main tbody th a", has_text=update.id[:6]).click()
+    page.wait_for_selector(f"h1:has-text('{update.id[:6]}')")
+    address = page.evaluate("location.hash")
+    assert address == f"#/update/{update.id[:12]}"
+    gone = {one.id for one in log.updates[:5]}
+    log.rows = [row for row in log.rows if row["origin"]["update_id"] not in gone]
+    for asked in (address, f"#/update/{update.id}", f"#/update/{update.id[:6]}"):
+        later = opened(written(site(log)) + asked)
+        assert update.id[:6] in later.inner_text("h1")
+    assert "No such update" in opened(f"{written(site(log))}#/update/ffffffffffff").inner_text("h1")
 
 
 def test_the_theme_follows_the_system_and_the_switch_is_remembered(shop_page) -> None:
@@ -274,6 +308,16 @@ def test_on_a_phone_nothing_is_too_wide_and_axe_finds_nothing(shop_page, part) -
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_timeout(200)
     assert violations(page) == []
+
+
+@pytest.mark.parametrize("part", ["quality", "updates", "update/13", f"dataset/{ORDERS}"])
+def test_on_a_phone_every_table_is_shown_whole_as_cards_with_the_titles_of_its_columns(shop_page, part) -> None:
+    page = shop_page(part, **PHONE)
+    page.wait_for_selector(".data tbody td")
+    cut = "found => found.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute('aria-label'))"
+    assert page.locator(".scroll").evaluate_all(cut) == []
+    titles = page.locator(".data tbody td").first.evaluate("e => getComputedStyle(e, '::before').content")
+    assert titles.strip('"') in ("result", "state", "action")
 
 
 def test_on_a_phone_a_tap_on_a_node_opens_its_dataset(shop_page) -> None:

@@ -34,8 +34,6 @@ class UpdateDifference:
     weight: float = 0
 
 
-LONGEST = 200
-"""Characters of an error's headline; the update has the whole text."""
 _ORDER = (Tone.BAD, Tone.WARNING, Tone.GOOD, Tone.NEUTRAL)
 
 
@@ -78,7 +76,7 @@ def _state_changes(history: History, newest: UpdateSummary, before: Sequence[Upd
         names = listed([name.rpartition(".")[2] for name in skipped], 5)
         yield UpdateDifference(Tone.WARNING, "", f"{counted(len(skipped), 'flow')} skipped because of failures: {names}", weight=2)
     if newest.failure is not None:
-        yield UpdateDifference(Tone.BAD, "", f"the update failed: {newest.failure.text.splitlines()[0]}")
+        yield UpdateDifference(Tone.BAD, "", f"the update failed: {newest.failure.sentence}")
 
 
 def _last_states(before: Sequence[UpdateSummary]) -> dict[tuple[str, str], FlowState]:
@@ -91,9 +89,7 @@ def _of_flow(run: FlowSummary) -> str:
 
 
 def _failure_headline(run: FlowSummary) -> str:
-    lines = run.failure.text.splitlines() if run.failure else []
-    headline = lines[0] if lines else "no error was recorded"
-    return headline if len(headline) <= LONGEST else headline[: LONGEST - 1] + "…"
+    return run.failure.sentence_about(run.dataset) if run.failure else "no error was recorded"
 
 
 def _pass_rate_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> Iterator[UpdateDifference]:
@@ -132,7 +128,7 @@ def _check_changes(newest: UpdateSummary, before: Sequence[UpdateSummary]) -> It
         was = last.get((check.dataset, check.name))
         if check.success is False:
             yield UpdateDifference(
-                Tone.BAD if check.severity == "critical" else Tone.WARNING, check.dataset, f"check failed: {check.message}", check.name
+                Tone.BAD if check.severity == "critical" else Tone.WARNING, check.dataset, f"check failed: {check.finding}", check.name
             )
         elif check.success and was is False:
             yield UpdateDifference(Tone.GOOD, check.dataset, "check passes again", check.name)

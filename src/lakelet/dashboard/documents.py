@@ -33,7 +33,7 @@ from lakelet.storage.eventlog.summaries import (
 )
 from lakelet.storage.rule_counts import RuleCount, pass_rate
 
-FORMAT = 2
+FORMAT = 3
 PAGE = 100
 """Updates per page."""
 ID_LENGTH = 12
@@ -157,7 +157,18 @@ class Site:
     def summary(self) -> Document:
         """What the newest update found, and all that is at fault with its owner: the dataset, the rule or check, since when."""
         newest = self.history.updates[-1] if self.history.updates else None
-        counts = ("state", "rows", "dropped", "quarantined", "violations", "broken_rules", "measured_rules", "check_counts", "first_error")
+        counts = (
+            "state",
+            "rows",
+            "dropped",
+            "quarantined",
+            "violations",
+            "broken_rules",
+            "measured_rules",
+            "check_counts",
+            "first_error",
+            "first_failed",
+        )
         update = newest and {"id": newest.id, **{key: value for key, value in _update_item(newest).items() if key in counts}}
         return {"update": update, "failing": [*self._failing_datasets(), *self._failing_rules()], **self.health.summary()}
 
@@ -303,6 +314,7 @@ class Site:
         counts = (count for _, count in sorted(update.counts_by_rule.items()))
         totals = [[self._dataset_reference(count.dataset), count.name, count.passed, count.failed] for count in counts]
         unwritten = [count for _, count in sorted(update.unwritten_counts_by_rule.items()) if count.failed]
+        stopping = {(run.violation.dataset, run.violation.rule) for run in update.runs if run.violation}
         checks = sorted(update.checks, key=lambda check: (check.dataset, check.name))
         return {
             **_update_item(update),
@@ -310,11 +322,11 @@ class Site:
             "full_refresh": list(update.full_refresh),
             "runs": _columns_of(update.runs_by_start, lambda run: self._flow_run(run, positions)),
             "rules": totals,
-            "unwritten": [[self._dataset_reference(count.dataset), count.name, count.failed] for count in unwritten],
+            "unwritten": [[self._dataset_reference(c.dataset), c.name, c.failed, (c.dataset, c.name) in stopping] for c in unwritten],
             "failures": [
                 {"d": self._dataset_reference(run.dataset), **_failure_document(run, number)} for run in update.runs_by_start if run.failure
             ],
-            "error": update.failure and {"code": update.failure.code, "text": update.failure.text},
+            "error": update.failure and {"code": update.failure.code, "sentence": update.failure.sentence, "text": update.failure.text},
             "schema": [
                 {"d": self._dataset_reference(change.dataset), **_schema_document(change, update)} for change in update.schema_changes
             ],
@@ -374,7 +386,8 @@ def _rule_point(number: int, count: RuleCount) -> list[int]:
 
 
 def _update_item(update: UpdateSummary) -> Document:
-    failed = next((run.failure for run in update.runs_by_start if run.failure), update.failure)
+    failed = next((run for run in update.runs_by_start if run.failure), None)
+    error = failed.failure if failed else update.failure
     return {
         "n": update.number,
         "short": update.id[:6],
@@ -392,7 +405,8 @@ def _update_item(update: UpdateSummary) -> Document:
         "check_counts": [*(sum(c.success is kind for c in update.checks) for kind in (False, None)), len(update.checks)],
         "flows": dict(Counter(run.status.value for run in update.runs)),
         "schema_changes": len(update.schema_changes),
-        "first_error": failed.text.splitlines()[0][:300] if failed and failed.text else "",
+        "first_error": error.sentence_about(failed.dataset if failed else "") if error else "",
+        "first_failed": failed.dataset if failed else "",
     }
 
 
@@ -412,12 +426,13 @@ def _run_of_dataset(run: DatasetSummary) -> Document:
 def _check_document(check: TableCheckResult) -> Document:
     shown = {"name": check.name, "severity": check.severity, "success": check.success, "version": check.table_version}
     about = {"description": check.description, "owner": check.owner, "tags": list(check.tags)}
-    return {**shown, "at": check.at, "observed": check.observed, "expected": check.expected, "message": check.message, **about}
+    return {**shown, "at": check.at, "observed": check.observed, "expected": check.expected, "message": check.finding, **about}
 
 
 def _failure_document(run: FlowSummary, update: int) -> Document:
     assert run.failure is not None
-    return {"flow": run.flow, "code": run.failure.code, "text": run.failure.text, "n": update, "at": run.ended_at}
+    sentence = run.failure.sentence_about(run.dataset)
+    return {"flow": run.flow, "code": run.failure.code, "sentence": sentence, "text": run.failure.text, "n": update, "at": run.ended_at}
 
 
 def _schema_document(change: SchemaChangeEvent, update: UpdateSummary) -> Document:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.analysis.file_sources import given_moves
-from lakelet.analysis.results import AnalyzedFlow
+from lakelet.analysis.results import AnalyzedDataset, AnalyzedFlow
 from lakelet.analysis.sink_paths import sink_definition
 from lakelet.base import VERSION
 from lakelet.base.errors import Location
@@ -207,7 +207,7 @@ def emit_definitions(reporter: Reporter, everything: Sequence[Task], graph: Grap
         if task.target not in defined:
             defined.add(task.target)
             _emit_dataset(reporter, task.analyzed.dataset, task.dataset_kind, len(task.analyzed.flows), root)
-        _emit_flow(reporter, task.analyzed.dataset, task.flow, graph, root)
+        _emit_flow(reporter, task.analyzed, task.flow, graph, root)
         if task.analyzed.dataset.sink is None:
             _emit_columns(reporter, task.analyzed.dataset, task.flow, graph)
 
@@ -235,7 +235,8 @@ def _said(about: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in about.items() if value}
 
 
-def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph, root: Path) -> None:
+def _emit_flow(reporter: Reporter, target: AnalyzedDataset, analyzed: AnalyzedFlow, graph: Graph, root: Path) -> None:
+    dataset, comments = target.dataset, {f.name: (f.metadata or {}).get("comment") for f in target.schema.fields}
     name, flow, kind = str(dataset.name), analyzed.declared, EXECUTIONS[analyzed.kind].flow_type
     inputs = [str(i) for i in graph.by_key[dataset.name.key].inputs]
     of_views = [{"dataset": str(view.name), **_rule(r)} for view in graph.views_read(dataset.name.key) for r in view.expectations]
@@ -248,7 +249,7 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, gra
         "spark_conf": shown_options({**dataset.spark_conf, **flow.spark_conf}),
         "language": flow.language,
         "once": flow.runs_once,
-        "schema": [_column(f) for f in analyzed.schema.fields],
+        "schema": [_column(f, comments.get(f.name)) for f in analyzed.schema.fields],
         "schema_json": analyzed.schema.json(),
         "source_code": source_code(flow.where, root),
         **({"view_expectations": of_views} if of_views else {}),
@@ -258,8 +259,7 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, gra
     reporter.emit(EventType.FLOW_DEFINITION, f"Flow '{flow.name}' defined as {shown}.", body, dataset=name, flow=flow.name)
 
 
-def _column(field: StructField) -> dict[str, str]:
-    comment = (field.metadata or {}).get("comment")
+def _column(field: StructField, comment: str | None) -> dict[str, str]:
     return {"name": field.name, "data_type": field.dataType.simpleString().upper(), **_said({"comment": comment})}
 
 

@@ -239,8 +239,8 @@ def test_definitions_say_whose_they_are_and_what_they_mean(project):
     assert (totals["owner"], "tags" in totals, "comment" in totals) == ("finance@example.com", False, False)
     about = {"description": "It is found by it.", "owner": "ids@example.com", "tags": ["keys"]}
     assert orders["expectations"] == [
-        {"name": "has_id", "constraint": "id IS NOT NULL", "action": "WARN", **about},
-        {"name": "priced", "constraint": "price > 0", "action": "WARN", "owner": "shop@example.com"},
+        {"name": "has_id", "constraint": "id IS NOT NULL", "action": "warn", **about},
+        {"name": "priced", "constraint": "price > 0", "action": "warn", "owner": "shop@example.com"},
     ]
     flows = {e.origin.flow_name: e.body["schema"] for e in p.events if e.event_type == "flow_definition"}
     assert flows["main.default.orders"] == [
@@ -249,5 +249,7 @@ def test_definitions_say_whose_they_are_and_what_they_mean(project):
     ]
     checks = {e.body["name"]: (e.body["owner"], e.body.get("tags")) for e in p.events if e.event_type == "table_check"}
     assert checks == {"one_each": ("ids@example.com", ["keys"]), "again": ("shop@example.com", None)}
-    (item,) = [d for d in Page(p.storage.root, p.folder).site().overview()["datasets"] if d["name"] == "main.default.orders"]
+    page = Page(p.storage.root, p.folder)
+    page.changed()
+    (item,) = [d for d in page.site().overview()["datasets"] if d["name"] == "main.default.orders"]
     assert (item["owner"], item["tags"], item["about"]) == ("shop@example.com", ["daily", "money"], "What was bought.")

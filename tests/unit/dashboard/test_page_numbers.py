@@ -77,7 +77,7 @@ def test_what_rules_counted_in_a_batch_that_was_not_written_is_in_the_sums_of_th
     assert failed(newest.written_counts_by_rule) == {"low": (8, 0), "known": (7, 1)}
     page = site(log).update(0)
     assert [rule[1:] for rule in page["rules"]] == [["known", 9, 3], ["low", 11, 1]]
-    assert [rule[1:] for rule in page["unwritten"]] == [["known", 2], ["low", 1]]
+    assert [rule[1:] for rule in page["unwritten"]] == [["known", 2, False], ["low", 1, False]]
     assert (page["rows"], page["dropped"], page["violations"]) == (7, 1, 4)
     text = [" ".join(line.text.split()) for line in summary(newest, UpdateState.FAILED)]
     at = text.index("Dropped rows")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lakelet.dashboard.changes import what_changed
 from lakelet.storage.eventlog.fold import UpdateFold, reduce_events
 from lakelet.storage.eventlog.states import FlowState, UpdateState
-from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, DefinitionPlace, RecordPlace
+from lakelet.storage.eventlog.summaries import Backlog, ColumnLineage, DefinitionPlace, Failure, RecordPlace
 from tests.event_logs import FAILURE, Log, shop
 
 ROWS = shop(4).rows
@@ -33,6 +33,27 @@ def test_rows_of_a_hosted_log_give_the_same_history() -> None:
         return {**row, "details": json.dumps(row["details"]), "sequence": sequence}
 
     assert reduce_events([hosted(row) for row in ROWS]) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (FAILURE, "main.silver.payments: 3 rows broke expectations whose action is fail"),
+        ("[FLOW_FAILED] [UNRESOLVED] The column `a.b` is unknown. Did you mean `c`? SQLSTATE: 42703", "The column `a.b` is unknown."),
+        ("Job aborted: file /a/b.json is not JSON at 1.5 MB\n  at line 3", "Job aborted: file /a/b.json is not JSON at 1.5 MB"),
+        ("e.g. The first word is short. More", "e.g. The first word is short."),
+        ("[CODE]", "[CODE]"),
+        ("[FLOW_FAILED] a: failed\n  p.py, line 5\n  [X_BY_ZERO] Remainder by zero. Use `try_mod`.", "Remainder by zero."),
+        (" \n", "no error was recorded"),
+        ("word " * 100, "word " * 47 + "…"),
+    ],
+)  # fmt: skip
+def test_an_error_is_told_by_its_first_sentence(text, sentence) -> None:
+    assert Failure("FLOW_FAILED", text).sentence == sentence
+
+
+def test_beside_its_dataset_an_error_does_not_name_it_again() -> None:
+    assert Failure("C", FAILURE).sentence_about("main.silver.payments") == "3 rows broke expectations whose action is fail"
 
 
 def test_counts_of_a_flow_are_sums_over_its_events() -> None:

@@ -5,6 +5,7 @@ Timestamps are milliseconds since 1970 (UTC), None where no event says them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
 from lakelet.storage.rule_counts import RuleCount, summed
 
 Timestamp = int | None
+LONGEST_SENTENCE = 240
+_SENTENCE = re.compile(r"^.{12,}?[.!?](?=\s+[\[(\"'A-Z])")
 SINK = "SINK"
 """Kind of a sink's definition."""
 
@@ -24,6 +27,26 @@ class Failure:
 
     code: str
     text: str
+
+    @property
+    def sentence(self) -> str:
+        """Its first sentence, without its code; a very long sentence is cut at a word.
+
+        Of a flow that failed while it ran it is the first sentence of Spark's error, which says why.
+        """
+        lines = [line.strip() for line in self.text.splitlines() if line.strip()]
+        if not lines:
+            return "no error was recorded"
+        causes = [line for line in lines[1:] if self.code == "FLOW_FAILED" and line.startswith("[")]
+        first = (causes or lines)[0]
+        line = re.sub(r"^(\[[\w.]+\]\s*)+", "", first) or first
+        found = _SENTENCE.match(line)
+        sentence = found[0] if found else line
+        return sentence if len(sentence) <= LONGEST_SENTENCE else sentence[: LONGEST_SENTENCE - 1].rpartition(" ")[0] + " …"
+
+    def sentence_about(self, dataset: str) -> str:
+        """The first sentence where it stands beside the name of the dataset that it is about."""
+        return self.sentence.removeprefix(f"{dataset}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +177,11 @@ class TableCheckResult:
     description: str = ""
     owner: str = ""
     tags: tuple[str, ...] = ()
+
+    @property
+    def finding(self) -> str:
+        """What it found, in a few words: its note, else what was observed and expected."""
+        return self.note or (f"{self.observed}, expected {self.expected}" if self.observed else self.message)
 
 
 @dataclass(frozen=True, slots=True)
