@@ -677,19 +677,12 @@ WITH events AS (
     from_json(
       get_json_object(details, '$.source_records'),
       'source STRING, corrupt BIGINT, left_out BIGINT, rescued BIGINT, passed_over BIGINT, undecodable BIGINT,
-       first_file STRING, first_line BIGINT, unit STRING, reason STRING'
+       first_file STRING, first_line BIGINT, corrupt_file STRING, corrupt_line BIGINT, rescued_file STRING, rescued_line BIGINT,
+       unit STRING, reason STRING'
     ) AS found,
     CAST(get_json_object(details, '$.late_records.dropped_by_watermark') AS BIGINT) AS late
   FROM event_log_raw
   WHERE event_type IN ('source_records', 'late_records')
-),
-placed AS (
-  SELECT
-    *,
-    coalesce(found.undecodable, 0) AS spoilt,
-    CAST(coalesce(found.corrupt, 0) > coalesce(found.left_out, 0) AS INT) + CAST(coalesce(found.left_out, 0) > 0 AS INT)
-      + CAST(coalesce(found.rescued, 0) > 0 AS INT) + CAST(coalesce(found.passed_over, 0) > 0 AS INT) AS kinds
-  FROM events
 ),
 kinds AS (
   SELECT
@@ -698,7 +691,7 @@ kinds AS (
     coalesce(found.corrupt, 0) - coalesce(found.left_out, 0) AS bad_records,
     'lines or records that do not parse' AS cause,
     'Correct the file at its source; the text is in the column for corrupt records.' AS remedy
-  FROM placed
+  FROM events
   UNION ALL
   SELECT
     *,
@@ -706,7 +699,7 @@ kinds AS (
     found.left_out AS bad_records,
     'records that the options of the source leave out' AS cause,
     'Look into the file; without mode DROPMALFORMED, badRecordsPath and ignoreCorruptFiles they are kept.' AS remedy
-  FROM placed
+  FROM events
   UNION ALL
   SELECT
     *,
@@ -714,7 +707,7 @@ kinds AS (
     found.rescued AS bad_records,
     'values that do not fit the type or the name of their column' AS cause,
     'Look at _rescued_data; give a schema hint, or add the column.' AS remedy
-  FROM placed
+  FROM events
   UNION ALL
   SELECT
     *,
@@ -722,7 +715,7 @@ kinds AS (
     found.passed_over AS bad_records,
     'text after the first JSON value of a line or document' AS cause,
     'Write one value a line, or read the file with multiLine.' AS remedy
-  FROM placed
+  FROM events
   UNION ALL
   SELECT
     *,
@@ -730,7 +723,7 @@ kinds AS (
     found.undecodable AS bad_records,
     'bytes that are not of the encoding' AS cause,
     'Give the option encoding, or write the file in UTF-8.' AS remedy
-  FROM placed
+  FROM events
   UNION ALL
   SELECT
     *,
@@ -738,7 +731,7 @@ kinds AS (
     late AS bad_records,
     'rows that came later than the watermark allows' AS cause,
     'Allow more delay in withWatermark, or find out why the source is late.' AS remedy
-  FROM placed
+  FROM events
 )
 SELECT
   update_id,
@@ -748,10 +741,17 @@ SELECT
   found.source AS source,
   problem,
   bad_records,
-  CASE WHEN is_placed THEN found.first_file END AS file,
-  CASE WHEN is_placed THEN found.first_line END AS line,
-  CASE WHEN is_placed THEN coalesce(found.unit, CASE WHEN found.first_file IS NOT NULL THEN 'line' END) END AS unit,
+  coalesce(
+    CASE WHEN problem IN ('broken', 'left out') THEN found.corrupt_file WHEN problem = 'rescued' THEN found.rescued_file END,
+    found.first_file
+  ) AS file,
+  CASE
+    WHEN problem IN ('broken', 'left out') AND found.corrupt_file IS NOT NULL THEN found.corrupt_line
+    WHEN problem = 'rescued' AND found.rescued_file IS NOT NULL THEN found.rescued_line
+    ELSE found.first_line
+  END AS line,
+  coalesce(found.unit, CASE WHEN found.first_file IS NOT NULL THEN 'line' END) AS unit,
   cause,
   CASE WHEN problem = 'undecodable' THEN coalesce(found.reason, remedy) ELSE remedy END AS remedy
-FROM (SELECT *, problem = 'undecodable' OR (spoilt = 0 AND kinds = 1) AS is_placed FROM kinds)
+FROM kinds
 WHERE bad_records > 0;

@@ -48,6 +48,6 @@ def test_bad_input_of_a_dataset_has_kind_number_trend_place_and_what_to_do(opene
     assert list(rows) == ["broken", "left", "rescued", "unread", "undecodable"]
     assert rows["broken"][1] == "3"
     assert rows["broken"][3].startswith("more than before (2)")
-    assert rows["broken"][4].startswith("/in/a.json, line 4")
+    assert rows["broken"][4].startswith("/in/a.json, line 6")
     assert rows["undecodable"][4].endswith("byte 0xFF at 3: latin-1?")
     assert page.evaluate("document.documentElement.scrollWidth") <= width

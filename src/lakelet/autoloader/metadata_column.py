@@ -55,7 +55,7 @@ def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
 def observe(df: DataFrame, name: str) -> DataFrame:
     """Count records, and those that are rescued, corrupt, left out, read in part or undecodable, in an observation `name`.
 
-    It names the first of them, the first undecodable one if there is one.
+    It names the first of them, the first undecodable one if there is one, and the first corrupt and the first rescued one.
     """
     return df.observe(name, *_count_columns(java_process(df.sparkSession)))
 
@@ -74,15 +74,18 @@ def _count_columns(_: Any) -> tuple[Column, ...]:
     spoilt, more = flags.bitwiseAND(BAD_BYTES) != 0, flags.bitwiseAND(PASSED_OVER) != 0
     place = f.struct((~spoilt).alias("readable"), path.alias("file"), flags.bitwiseAND(PASSED_OVER - 1).alias("line"))
     first = f.min(f.when(line.isNotNull(), place))
+    is_rescued = (line > 0) & (flags.bitwiseAND(UNRESCUED) == 0)
+    by_kind = {"corrupt": f.min(f.when(line < 0, place)), "rescued": f.min(f.when(is_rescued, place))}
     return (
         f.count(f.lit(1)).alias("records"),
-        f.count(f.when((line > 0) & (flags.bitwiseAND(UNRESCUED) == 0), 1)).alias("rescued"),
+        f.count(f.when(is_rescued, 1)).alias("rescued"),
         f.count(f.when(line < 0, 1)).alias("corrupt"),
         first.getField("file").alias("first_file"),
         first.getField("line").alias("first_line"),
         f.count(f.when(line <= -LEFT_OUT, 1)).alias("left_out"),
         f.count(f.when((line > 0) & more, 1)).alias("passed_over"),
         f.count(f.when(spoilt, 1)).alias("undecodable"),
+        *(place.getField(part).alias(f"{kind}_{part}") for kind, place in by_kind.items() for part in ("file", "line")),
     )
 
 

@@ -102,7 +102,7 @@ def emit_warnings(reporter: Reporter, totals: Totals, *, dataset: str, flow: str
                 f"{f', and {found.passed_over} with unread text after the JSON value' if found.passed_over else ''}; "
                 f"the first in {found.first_file}{f', {unit} {found.first_line}' if found.first_line else ''}."
                 f"{f' {found.undecodable} with bytes that are not of the encoding: {found.reason}.' if found.reason else ''}",
-                {"flow_name": flow, **asdict(found)},
+                {"flow_name": flow, **found.as_event()},
                 dataset=dataset,
                 flow=flow,
                 level=Level.WARN,

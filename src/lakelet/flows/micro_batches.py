@@ -177,12 +177,13 @@ _WRITERS: Mapping[FlowKind, Callable[[MicroBatches, _Batch], BatchMetrics | None
 def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]) -> tuple[SourceRecords, ...]:
     """Return what the cloudFiles sources of a query reported about the records of one micro-batch, from its observed metrics."""
     counted = ("records", "rescued", "corrupt", "first_file", "first_line", "left_out", "passed_over", "undecodable")
+    places = ("corrupt_file", "corrupt_line", "rescued_file", "rescued_line")
     found = []
     for number, source in enumerate(reader.sources):
         opened = reader.files.opened[number]
         seen = observed.get(f"lakelet_source_{number}")
         if seen is not None:
-            records = SourceRecords(source.path, *(seen.get(key) for key in counted))
+            records = SourceRecords(source.path, *(seen.get(key) for key in counted), **{key: seen.get(key) for key in places})
             if opened.unit != "line" and records.first_line:
                 records = replace(records, unit=opened.unit)
             if records.undecodable and records.first_file:

@@ -59,6 +59,10 @@ def test_a_stream_counts_what_it_rescued_and_names_the_first_place(stream: Make)
         "undecodable": 0,
         "first_file": f"file:{one.folder}/b.json",
         "first_line": 1,
+        "corrupt_file": None,
+        "corrupt_line": None,
+        "rescued_file": f"file:{one.folder}/b.json",
+        "rescued_line": 1,
     }
 
 

@@ -104,10 +104,7 @@ def test_sql_lists_what_a_failed_dataset_holds_up_with_owners(shop: Delivered, k
     assert {row[1:] for row in rows} == {(fault.owner, "failed", True)}
 
 
-ONE_PLACE = pytest.mark.xfail(strict=True, reason="an event has one place: that delivery has a rescued value in an earlier line")
-
-
-@pytest.mark.parametrize("kind", ["rescued", pytest.param("broken", marks=ONE_PLACE), "undecodable", "late"])
+@pytest.mark.parametrize("kind", INPUT)
 def test_sql_names_the_file_and_line_of_the_first_bad_input(shop: Delivered, kind: str) -> None:
     fault = BY_KIND[kind]
     since = shop.shop.updates[fault.since - 1]

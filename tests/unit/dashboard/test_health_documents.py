@@ -29,8 +29,13 @@ def test_scripts_get_each_kind_of_bad_input_with_its_newest_number_and_first_pla
     assert [(b["dataset"], b["problem"], b["records"], b["updates"], b["file"], b["line"]) for b in said] == [
         ("main.s.clean", "late", 6, 2, None, None),
         *[
-            ("main.s.raw", problem, records, 2, None, None)
-            for problem, records in (("broken", 3), ("left out", 1), ("rescued", 5), ("unread text", 2))
+            ("main.s.raw", problem, records, 2, "/in/a.json", line)
+            for problem, records, line in (
+                ("broken", 3, 6),
+                ("left out", 1, 6),
+                ("rescued", 5, 4),
+                ("unread text", 2, 4),
+                ("undecodable", 1, 4),
+            )
         ],
-        ("main.s.raw", "undecodable", 1, 2, "/in/a.json", 4),
     ]

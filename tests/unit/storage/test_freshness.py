@@ -93,7 +93,8 @@ def faulty_input() -> Log:
         update = chain(log)
         complete(update)
         records = {"source": "a", "corrupt": 3 + number, "left_out": 1, "rescued": 5, "passed_over": 2, "undecodable": 1}
-        place = {"first_file": "/in/a.json", "first_line": 4, "unit": "line", "reason": "byte 0xFF at 3: latin-1?"}
+        own = {"corrupt_file": "/in/a.json", "corrupt_line": 6}
+        place = {"first_file": "/in/a.json", "first_line": 4, "unit": "line", **own, "reason": "byte 0xFF at 3: latin-1?"}
         update.emit("source_records", {"flow_name": RAW, **records, **place}, dataset=RAW, flow=RAW, level="WARN")
         update.emit("late_records", {"flow_name": CLEAN, "dropped_by_watermark": 6}, dataset=CLEAN, flow=CLEAN, level="WARN")
     return log
@@ -109,10 +110,9 @@ def test_bad_input_has_its_kinds_with_numbers_over_the_updates_and_the_first_pla
         (RAW, "undecodable"): ((0, 1), (1, 1)),
         (CLEAN, "late"): ((0, 6), (1, 6)),
     }
-    place = rows[RAW, "undecodable"].place
+    place = rows[RAW, "broken"].place
     assert place is not None
-    assert (place.file, place.line, place.unit) == ("/in/a.json", 4, "line")
-    assert rows[RAW, "broken"].place is None, "the reported place is that of the undecodable record"
+    assert (place.file, place.line, place.unit) == ("/in/a.json", 6, "line")
     assert rows[RAW, "undecodable"].remedy == "byte 0xFF at 3: latin-1?"
     assert rows[CLEAN, "late"].place is None
 
@@ -153,6 +153,9 @@ def test_sql_and_values_have_equal_numbers(tmp_path, make):
     affected = {(a.cause, a.problem.value, a.failed_updates, a.dataset, a.distance) for a in affected_datasets(history, sources)}
     found = rows_of(tmp_path, "SELECT * FROM affected_datasets")
     assert affected == {tuple(r[key] for key in ("cause", "problem", "failed_updates", "dataset", "distance")) for r in found}
+    places = {(b.dataset, b.problem.name): (b.place.file, b.place.line) if b.place else (None, None) for b in bad_input(history)}
+    found = rows_of(tmp_path, "SELECT DISTINCT dataset, problem, file, line FROM bad_input")
+    assert places == {(r["dataset"], r["problem"]): (r["file"], r["line"]) for r in found}
     bad = {(b.dataset, b.problem.name): sum(records for _, records in b.points) for b in bad_input(history)}
     summed = rows_of(tmp_path, "SELECT dataset, problem, sum(bad_records) AS n FROM bad_input GROUP BY dataset, problem")
     assert bad == {(r["dataset"], r["problem"]): r["n"] for r in summed}

@@ -26,7 +26,8 @@ KEY = "lakelet"
 """The key in a commit's user metadata under which Lakelet keeps what belongs to the batch."""
 
 
-_RARE = ("left_out", "passed_over", "undecodable", "reason", "unit")
+_PLACES = ("corrupt_file", "corrupt_line", "rescued_file", "rescued_line")
+_RARE = ("left_out", "passed_over", "undecodable", "reason", "unit", *_PLACES)
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class SourceRecords:
     `left_out`: those of the corrupt ones that are in no row, by `badRecordsPath` or the mode; a file that cannot be read counts as one.
     `passed_over`: lines or documents with text after their first JSON value, which is not read (FF-30).
     `undecodable`: lines with bytes that are not of the encoding; `reason` says which bytes the first of them has (FF-31).
+    `corrupt_file`, `corrupt_line`, `rescued_file`, `rescued_line`: the first record of each of these two kinds.
     `unit`: `record` where `first_line` is the number of a record, None for that of a line.
     """
 
@@ -50,6 +52,10 @@ class SourceRecords:
     undecodable: int | None = 0
     reason: str | None = None
     unit: str | None = None
+    corrupt_file: str | None = None
+    corrupt_line: int | None = None
+    rescued_file: str | None = None
+    rescued_line: int | None = None
 
     @property
     def is_worth_telling(self) -> bool:
@@ -59,6 +65,8 @@ class SourceRecords:
     def plus(self, other: SourceRecords) -> SourceRecords:
         """Both together; the first file and line are those of the earlier one that has them, or a reason too."""
         first = min((self, other), key=lambda one: (one.first_file is None, one.reason is None))
+        corrupt = self if self.corrupt_file is not None else other
+        rescued = self if self.rescued_file is not None else other
         return SourceRecords(
             self.source,
             (self.records or 0) + (other.records or 0),
@@ -71,7 +79,15 @@ class SourceRecords:
             (self.undecodable or 0) + (other.undecodable or 0),
             first.reason,
             first.unit,
+            corrupt.corrupt_file,
+            corrupt.corrupt_line,
+            rescued.rescued_file,
+            rescued.rescued_line,
         )
+
+    def as_event(self) -> dict[str, Any]:
+        """As its event tells it: all fields, but places only of kinds that there were."""
+        return {key: value for key, value in asdict(self).items() if value is not None or key not in _PLACES}
 
     def as_json(self) -> dict[str, Any]:
         """As kept in the commit; what few sources have has no key where there is nothing of it."""

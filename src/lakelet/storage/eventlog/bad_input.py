@@ -58,8 +58,7 @@ PROBLEMS = (
 class BadInput:
     """One kind of bad input of a dataset. `points`: (number of the update, records), oldest first.
 
-    `place`: the first record of the newest update that has one, None where that may be of another kind: a flow reports one place, of the
-    first undecodable record, else of the first bad one. `reason`: what that update says of undecodable bytes.
+    `place`: the first record of the newest update that has one; `reason`: what that update says of undecodable bytes.
     """
 
     dataset: str
@@ -90,7 +89,7 @@ def bad_input(history: History) -> tuple[BadInput, ...]:
             dataset,
             problem,
             tuple(sorted(found[dataset, problem.name].items())),
-            _place(last[dataset, problem.name], problem.name),
+            _place(problem.name, last[dataset, problem.name]),
             last[dataset, problem.name].unread_reason if problem.name == "undecodable" else "",
         )
         for dataset in sorted({dataset for dataset, _ in found})
@@ -99,10 +98,12 @@ def bad_input(history: History) -> tuple[BadInput, ...]:
     )
 
 
-def _place(run: FlowSummary, problem: str) -> RecordPlace | None:
-    """The place that a flow reported, if it is one of that kind of input."""
-    kinds = [name for name, records in _counts(run) if records and name != "late"]
-    return run.unread_place if problem == "undecodable" or kinds == [problem] else None
+def _place(problem: str, run: FlowSummary) -> RecordPlace | None:
+    """The first record of that kind; of the kinds without a place of their own, the first of any kind."""
+    if problem == "late":
+        return None
+    own = {"broken": run.corrupt_place, "left out": run.corrupt_place, "rescued": run.rescued_place}.get(problem)
+    return own or run.unread_place
 
 
 def _counts(run: FlowSummary) -> Iterator[tuple[str, int]]:

@@ -84,6 +84,7 @@ class _Flow:
     backlog_read: Key = (-1, -1)
     unread_place: tuple[Key, RecordPlace] | None = None
     unread_reason: tuple[Key, str] | None = None
+    places: dict[str, tuple[Key, RecordPlace]] = field(default_factory=dict)
     violation: FirstViolation | None = None
 
     def add(self, name: str, number: Any) -> None:
@@ -109,6 +110,8 @@ class _Flow:
             rows_known=not self.to_sink or self.rows_reported,
             unread_place=self.unread_place[1] if self.unread_place else None,
             unread_reason=self.unread_reason[1] if self.unread_reason else "",
+            corrupt_place=self.places["corrupt"][1] if "corrupt" in self.places else None,
+            rescued_place=self.places["rescued"][1] if "rescued" in self.places else None,
             violation=self.violation if self.status is FlowState.FAILED else None,
             **self.counts,
         )
@@ -466,6 +469,10 @@ def _on_source_records(update: UpdateFold, row: Row, body: Row, timestamp: int) 
     if body.get("first_file") and (flow.unread_place is None or key < flow.unread_place[0]):
         place = RecordPlace(str(body["first_file"]), int(body.get("first_line") or 0), str(body.get("unit") or "line"))
         flow.unread_place = key, place
+    for kind in ("corrupt", "rescued"):
+        if body.get(f"{kind}_file") and (kind not in flow.places or key < flow.places[kind][0]):
+            place = RecordPlace(str(body[f"{kind}_file"]), int(body.get(f"{kind}_line") or 0), str(body.get("unit") or "line"))
+            flow.places[kind] = key, place
     if body.get("reason") and (flow.unread_reason is None or key < flow.unread_reason[0]):
         flow.unread_reason = key, str(body["reason"])
 

@@ -121,6 +121,8 @@ class FlowSummary:
     rows_known: bool = True
     unread_place: RecordPlace | None = None
     unread_reason: str = ""
+    corrupt_place: RecordPlace | None = None
+    rescued_place: RecordPlace | None = None
     violation: FirstViolation | None = None
 
     @property
