@@ -182,10 +182,10 @@ class _Dataset:
 def pipeline_diff(pipeline: Pipeline, request: DiffRequest) -> PipelineDiff:
     """Compute what the request selects, and compare it with the stored tables. Nothing of the storage is written.
 
-    Raises UNKNOWN_SELECTION, USAGE for a key that no compared dataset has, LAKELET_STORAGE_BUSY while an update runs, and the errors of
+    Raises UNKNOWN_SELECTION, USAGE for a key that no dataset has, LAKELET_STORAGE_BUSY while an update runs, and the errors of
     definitions.
     """
-    chosen = _all_chosen(pipeline, request.selectors)
+    chosen = _all_chosen(pipeline, request)
     main = Storage(pipeline.config.storage)
     last = main.registry().last_update
     found = _Computed.of(pipeline, chosen) if chosen else None
@@ -193,14 +193,14 @@ def pipeline_diff(pipeline: Pipeline, request: DiffRequest) -> PipelineDiff:
         return PipelineDiff((), last.id if last else None)
     work = _Comparing(main, found, request)
     datasets = [work.of(one) for one in chosen]
-    work.check_key()
     reached("diff.compared")
     return PipelineDiff(tuple(sorted(datasets, key=lambda one: (one.severity, one.name))), last.id if last else None)
 
 
-def _all_chosen(pipeline: Pipeline, selectors: tuple[str, ...]) -> list[_Dataset]:
+def _all_chosen(pipeline: Pipeline, request: DiffRequest) -> list[_Dataset]:
     """The selected datasets; those that the stored columns do not fit are analysed once more, as a full refresh does it."""
-    with pipeline.opened(Request(select=selectors)) as opened:
+    with pipeline.opened(Request(select=request.selectors)) as opened:
+        _check_key(request.key, opened)
         chosen, failures = _chosen(opened), opened.analysis.failures
         unknown = [one for one in chosen if one.key not in opened.analysis.datasets]
     if not unknown:
@@ -208,6 +208,20 @@ def _all_chosen(pipeline: Pipeline, selectors: tuple[str, ...]) -> list[_Dataset
     resets = tuple(one.name for one in chosen if one.resettable)
     with pipeline.opened(Request(select=tuple(one.name for one in chosen), full_refresh=resets)) as opened:
         return [replace(one, refused=failures.get(one.key)) for one in _chosen(opened)]
+
+
+def _check_key(key: tuple[str, ...], opened: OpenedPipeline) -> None:
+    """Raise USAGE for a column of a given key that no dataset of the pipeline has."""
+    columns = dict.fromkeys(name for node in opened.analysis.graph.nodes for name, _ in node.columns)
+    known = {name.lower() for name in columns}
+    missing = next((name for name in key if name.lower() not in known), None)
+    if missing is not None:
+        raise LakeletError(
+            "USAGE",
+            f"--key names {missing!r}, and no dataset has a column of that name",
+            nearest=nearest_names(missing, list(columns)),
+            todo="Leave --key out: keys of change flows, primary keys, unique checks and GROUP BY are found.",
+        )
 
 
 def _chosen(opened: OpenedPipeline) -> list[_Dataset]:
@@ -300,8 +314,6 @@ class _Comparing:
     main: Storage
     computed: _Computed
     request: DiffRequest
-    _with_key: int = 0
-    _columns: dict[str, None] = field(default_factory=dict)
 
     def of(self, one: _Dataset) -> DatasetDiff:
         """Compare one dataset."""
@@ -326,17 +338,6 @@ class _Comparing:
         if one.refused is not None:
             notes = (*notes, f"an update needs --full-refresh {one.name}: {one.refused.what}")
         return replace(start, rows=rows, key_source=source, rules=rules, dropped=dropped, notes=notes)
-
-    def check_key(self) -> None:
-        """Raise USAGE for a given key that no compared dataset has."""
-        if self.request.key and not self._with_key and self._columns:
-            missing = next((name for name in self.request.key if name.lower() not in self._columns), self.request.key[0])
-            raise LakeletError(
-                "USAGE",
-                f"--key names {missing!r}, and no compared dataset has the columns of the key",
-                nearest=nearest_names(missing, list(self._columns)),
-                todo="Leave --key out: keys of change flows, primary keys, unique checks and GROUP BY are found.",
-            )
 
     def _stored(self, one: _Dataset) -> DataFrame | None:
         known = self.main.registry().datasets.get(one.key)
@@ -363,14 +364,11 @@ class _Comparing:
 
     def _key(self, one: _Dataset, before: DataFrame | None, after: DataFrame) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
         """The key by which rows are compared, its source, and a note where there is none."""
-        present = {name.lower() for name in after.columns}
-        self._columns.update(dict.fromkeys(present))
         ignored = {name.lower() for name in self.request.ignored}
         usable = _comparable_columns(before, after) - ignored
         given = [(self.request.key, "given")] if self.request.key else []
         for key, source in (*given, *one.keys):
             if key and all(name.lower() in usable for name in key):
-                self._with_key += source == "given"
                 return key, source, ()
         if before is None:
             return (), "", ()
