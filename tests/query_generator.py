@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 COLUMNS = {
     "int": ["id", "small", "k"],
@@ -49,28 +49,28 @@ def _others(rng: random.Random, kind: str, depth: int) -> list[str]:
 
     any_kind = rng.choice(["int", "decimal", "double", "string", "date", "timestamp"])
     sign = rng.choice(["=", "<>", "<", "<=", ">", ">=", "<=>"])
-    found = {
-        "int": [
+    found: dict[str, Callable[[], list[str]]] = {
+        "int": lambda: [
             f"({of('int')} {rng.choice('+-*')} {of('int')})", f"({of('int')} DIV {of('int')})", f"({of('int')} % {of('int')})", f"-({of('int')})",
             f"length({of('string')})", f"year({of('date')})", f"dayofweek({of('date')})", f"hour({of('timestamp')})",
             f"datediff({of('date')}, {of('date')})", f"CAST({of('boolean')} AS INT)", f"CAST({of('int')} AS BIGINT)", f"abs({of('int')})",
         ],
-        "decimal": [f"({of('decimal')} {rng.choice('+-')} {of('decimal')})", f"({of('decimal')} * {of('int')})", f"CAST({of('int')} AS DECIMAL(14,2))"],
-        "double": [f"({of('int')} / {of('int')})", f"({of('double')} {rng.choice('+-*')} {of('double')})", f"round({of('double')}, {rng.randrange(4)})"],
-        "string": [
+        "decimal": lambda: [f"({of('decimal')} {rng.choice('+-')} {of('decimal')})", f"({of('decimal')} * {of('int')})", f"CAST({of('int')} AS DECIMAL(14,2))"],
+        "double": lambda: [f"({of('int')} / {of('int')})", f"({of('double')} {rng.choice('+-*')} {of('double')})", f"round({of('double')}, {rng.randrange(4)})"],
+        "string": lambda: [
             f"upper({of('string')})", f"trim({of('string')})", f"substring({of('string')}, {rng.randrange(1, 4)}, {rng.randrange(4)})",
             f"concat({of('string')}, {of('string')})", f"CAST({of('int')} AS STRING)", f"CAST({of('date')} AS STRING)",
             f"CAST({of('decimal')} AS STRING)", f"nullif({of('string')}, {of('string')})", f"CAST({of('timestamp')} AS STRING)",
         ],
-        "date": [f"date_add({of('date')}, {rng.randrange(-40, 40)})", f"to_date({of('timestamp')})"],
-        "timestamp": [f"date_trunc('{rng.choice(['month', 'week', 'day', 'hour'])}', {of('timestamp')})", f"CAST({of('date')} AS TIMESTAMP)"],
-        "boolean": [
+        "date": lambda: [f"date_add({of('date')}, {rng.randrange(-40, 40)})", f"to_date({of('timestamp')})"],
+        "timestamp": lambda: [f"date_trunc('{rng.choice(['month', 'week', 'day', 'hour'])}', {of('timestamp')})", f"CAST({of('date')} AS TIMESTAMP)"],
+        "boolean": lambda: [
             f"({of(any_kind)} {sign} {of(any_kind)})", f"({of('boolean')} AND {of('boolean')})", f"({of('boolean')} OR {of('boolean')})",
             f"(NOT {of('boolean')})", f"({of(any_kind)} IS NULL)", f"({of('int')} IN (1, 10, {of('int')}))",
             f"({of('int')} BETWEEN {of('int')} AND {of('int')})", f"({of('string')} LIKE '{rng.choice(['a%', '%a', '_', '%'])}')",
         ],
     }  # fmt: skip
-    return found[kind]
+    return found[kind]()
 
 
 def queries(rng: random.Random, number: int) -> Iterator[str]:
