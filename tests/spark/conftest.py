@@ -197,7 +197,7 @@ def _nothing_is_left() -> Iterator[None]:
     """After each file: drop Delta's cache of tables, refuse views that are left.
 
     The folders of the tables are gone, and each entry keeps a session alive. A view is a table that the next file's pipelines see, unless
-    it has a name that Lakelet gives.
+    it has a name that Lakelet or Great Expectations (`tmp_view`) gives.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -208,7 +208,7 @@ def _nothing_is_left() -> Iterator[None]:
         return
     context._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     shared: Any = SparkSession._instantiatedSession
-    left = [name for name in view_names(shared) if not name.startswith("lakelet_")] if shared is not None else []
+    left = [name for name in view_names(shared) if not name.startswith("lakelet_") and name != "tmp_view"] if shared is not None else []
     for name in left:
         shared.catalog.dropTempView(name)
     assert not left, f"the tests of this file left views in the shared session: {left}"

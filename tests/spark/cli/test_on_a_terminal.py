@@ -179,7 +179,9 @@ def test_validate_shows_all_errors_together_each_with_its_line_and_the_nearest_n
         for place, marked, suggested in MARKED:
             (error,) = [one for one in errors if f"\n  {place}\n" in one]
             if marked:
-                source, caret = error.splitlines()[2:4]
+                lines = error.splitlines()  # the sentences above break between words
+                at = next(number for number, line in enumerate(lines) if line.strip() == "^")
+                source, caret = lines[at - 1 : at + 1]
                 assert source[caret.index("^") :].startswith(marked)
                 assert caret.strip() == "^"
                 assert max(len(source), len(caret)) <= columns

@@ -103,8 +103,8 @@ def test_rules_of_a_project_are_listed_checked_tried_and_suggested(orders):
     with pytest.raises(LakeletError, match="RULE_UNKNOWN") as unknown:
         try_rule(storage, folder, "positve", "orders", limit=1)
     assert unknown.value.nearest == ("positive",)
-    for wrong in ("amont > 0", "amount + 1"):
-        with pytest.raises(LakeletError, match="EXPECTATION_INVALID"):
+    for wrong, code in (("amont > 0", "UNKNOWN_COLUMN"), ("amount + 1", "EXPECTATION_INVALID")):
+        with pytest.raises(LakeletError, match=code):
             try_rule(storage, folder, wrong, "orders", limit=1)
     with pytest.raises(LakeletError, match="UNKNOWN_TABLE"):
         try_rule(storage, folder, "1 = 1", "ordres", limit=1)
