@@ -36,6 +36,7 @@ ELSEWHERE = (
     "scaffold.",
     "environment.",
     "promotion.",
+    "diff.",
 )
 """In tests/unit/storage/test_eventlog_table.py, tests/deploy/test_deploy_deaths.py, and files of this folder that have their names."""
 COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES | DESCRIBING | BY_KEY]

@@ -71,7 +71,7 @@ def deploy(
     markdown: Markdown = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Deploy the project to a Databricks workspace: plan, then upload and change only what differs."""
+    """Deploy the project to a Databricks workspace. It plans first, then uploads and changes only what differs."""
     from lakelet.deploy import deployment
     from lakelet.deploy.bundle import desired_state
     from lakelet.deploy.plan import refuse_conflicts
@@ -119,7 +119,7 @@ def rollback(
     markdown: Markdown = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Return to the deployment before: its settings and its files, byte for byte. Tables stay as they are."""
+    """Return to the deployment before. Its settings and its files come back, byte for byte. Tables stay as they are."""
     from lakelet.deploy.bundle import location_of
     from lakelet.deploy.deployment import prepare_rollback, roll_back
     from lakelet.deploy.plan import refuse_conflicts
@@ -144,7 +144,7 @@ def rollback(
 def destroy(
     target: o.Target = None, with_data: WithData = None, force_lock: ForceLock = False, yes: Yes = False, as_json: o.AsJson = False
 ) -> None:
-    """Take away what was deployed to a target, after a list and a confirmation. Data stays unless it is named."""
+    """Take away what was deployed to a target. It lists it, and asks, before. Data stays unless it is named."""
     from lakelet.deploy.bundle import location_of
     from lakelet.deploy.deployment import destroy as take_away
     from lakelet.deploy.deployment import prepare_destroy

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from lakelet.storage.root import Storage
     from lakelet.update.promotion import PromotedDataset
 
-env_app = typer.Typer(no_args_is_help=True, help="Environments: changed datasets, computed over the stored tables without copying them.")
+env_app = typer.Typer(
+    no_args_is_help=True,
+    help="List, promote and drop environments. There changed datasets are computed over the stored tables, without copying them.",
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The environment.", show_default=False)]
 

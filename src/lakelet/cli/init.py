@@ -30,7 +30,7 @@ def init(
     editor: Annotated[bool, typer.Option("--editor", help="Only write types and settings for editors and type checkers.")] = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Report what a repository holds and needs, and write a starter databricks.yml, and types for the editor."""
+    """Report what a repository holds and needs. It writes a starter databricks.yml, and types for the editor."""
     from lakelet.project import init as starter
 
     if editor:

@@ -34,7 +34,7 @@ def maintain(
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Put small files of the stored tables together, sort them as declared, and delete files that no kept version needs."""
+    """Put small files together, sort them, and remove old ones. Tables are sorted as declared; a file goes if no kept version needs it."""
     from lakelet.maintenance.maintain import maintain as maintained
 
     root = storage_root(storage)

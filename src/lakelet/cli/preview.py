@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def preview(asked: o.CommonOptions, name: Name, rows: Rows = SHOWN_ROWS) -> None:
-    """Compute some rows of one dataset and judge its rules on them; nothing is written."""
+    """Compute some rows of one dataset and judge its rules on them. Nothing is written."""
     from lakelet.inspection.preview import preview as previewed
     from lakelet.pipeline import Pipeline
 
@@ -58,7 +58,7 @@ def preview(asked: o.CommonOptions, name: Name, rows: Rows = SHOWN_ROWS) -> None
 
 
 def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
-    """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
+    """Validate and preview what changed whenever a file is saved. It has one Spark session; Ctrl-C ends it, and nothing is written."""
     from lakelet.inspection.pipeline_watch import PipelineWatch
     from lakelet.spark.launch.resident.server import SessionEnded, SessionServer, WarmUpSteps
 

@@ -20,7 +20,7 @@ from lakelet.cli.spark_start import ready_for_spark, spark_starts
 from lakelet.cli.summary import summary
 from lakelet.update.stopping import stoppable
 
-quarantine_app = typer.Typer(no_args_is_help=True, help="Rows that drop rules left out, and their way back.")
+quarantine_app = typer.Typer(no_args_is_help=True, help="Show rows that drop rules left out, and give them back.")
 
 Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset with the property lakelet.quarantine.")]
 

@@ -219,7 +219,7 @@ class _Run:
 
 
 def status(target: o.Target = None, as_json: o.AsJson = False) -> None:
-    """Show what is deployed to a target, the state of its pipelines, their last updates, and who deploys now."""
+    """Show what is deployed to a target, and the state of it. That is pipelines, their last updates, and who deploys now."""
     from lakelet.deploy.targets import read_status
 
     found = read_status(opened(target))

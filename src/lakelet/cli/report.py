@@ -52,7 +52,7 @@ def report(
     target: o.Target = None,
     pipeline: PipelineKey = None,
 ) -> None:
-    """Write a page about datasets, rules and updates: static files that open from disk."""
+    """Write a page about datasets, rules and updates. It is made of static files that open from disk."""
     given, project = Path(out).absolute() if out else None, _project_folder()
     if remote:
         refuse_here_only(storage=storage, env=env, rows=rows)

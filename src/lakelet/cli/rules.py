@@ -29,7 +29,7 @@ SHOWN_ROWS = 20
 _OF_UPDATES = ("select", "full_refresh", "full_refresh_all", "reset_checkpoint", "refresh_failed", "replace_where", "take_over", "moved")
 """Options that only mean something to an update."""
 
-rules_app = typer.Typer(no_args_is_help=True, help="The rules of the pipeline: list, check, test, suggest and convert them.")
+rules_app = typer.Typer(no_args_is_help=True, help="List, check, test, suggest and convert the pipeline's rules.")
 
 
 class RuleForm(str, Enum):

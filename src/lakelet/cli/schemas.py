@@ -39,7 +39,7 @@ def schema(
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Show how the inferred columns of a dataset's files and JSON texts changed, or go back to an earlier version of them."""
+    """Show how the inferred columns of a dataset changed. `--rollback` goes back to an earlier version."""
     from lakelet.inspection import schema_history
 
     if diff is not None and rollback is not None:

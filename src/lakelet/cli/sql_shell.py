@@ -29,7 +29,7 @@ PROMPT, MORE = "lakelet> ", "    ...> "
 COMMANDS = {
     ".timer": "on or off: the seconds of each statement",
     ".mode": "table, csv or json: how rows are written",
-    ".output": "FILE: write rows there; without a file, to the terminal again",
+    ".output": "FILE: write rows to this new file; without one, to the terminal again",
     ".help": "these commands",
     ".exit": "leave the shell, like exit, quit and Ctrl-D",
 }
@@ -124,7 +124,7 @@ class ShellSession:
         self.close()
         if path is not None:
             try:
-                self._output = Path(path).expanduser().open("w", encoding="utf-8")
+                self._output = Path(path).expanduser().open("x", encoding="utf-8")
             except OSError as problem:
                 raise LakeletError("USAGE", f"{path} cannot be written", why=problem.strerror) from None
 

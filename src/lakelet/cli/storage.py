@@ -116,7 +116,7 @@ def sql(
     env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Run a query over the stored tables; without one, on a terminal, a shell. `show tables` and `describe NAME` work, too.
+    """Run a query over the stored tables; without one, a shell. The shell needs a terminal. `show tables` and `describe NAME` work, too.
 
     The event log is the table `event_log`; updates, dataset_health and others are its views.
     """
@@ -157,7 +157,7 @@ def events(
     target: o.Target = None,
     pipeline: PipelineKey = None,
 ) -> None:
-    """Show the event log, in sequence order; on a terminal what happened comes first."""
+    """Show the event log, in sequence order. On a terminal what happened comes first."""
     if update and every:
         raise LakeletError("USAGE", "--update and --all contradict each other")
     if remote:

@@ -52,7 +52,7 @@ def run_tests(
     first: Annotated[bool, typer.Option("--exitfirst", "-x", help="Stop at the first failure.")] = False,
     update_snapshots: Annotated[bool, typer.Option("--update-snapshots", help="Write the expected tables instead of comparing.")] = False,
 ) -> None:
-    """Run the project's tests with pytest: Python files, and unit tests in YAML beside the code."""
+    """Run the project's tests with pytest. They are Python files, and unit tests in YAML beside the code."""
     if importlib.util.find_spec("pytest") is None:
         raise LakeletError("PYTEST_MISSING", "pytest is not installed", todo="Type: pip install pytest")
     if not paths and is_shared(Path.cwd()) and project_above(Path.cwd()) is None:

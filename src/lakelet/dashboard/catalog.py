@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lakelet.base.text import shortener
 from lakelet.plan.graph import declared_layer, depths
@@ -39,6 +40,14 @@ class DatasetView:
     @property
     def last(self) -> DatasetSummary | None:
         return self.runs[-1] if self.runs else None
+
+    @cached_property
+    def results_by_check(self) -> Mapping[str, Sequence[tuple[int, TableCheckResult]]]:
+        """The results of each check of the table by its name, oldest first, with the numbers of the updates."""
+        found: dict[str, list[tuple[int, TableCheckResult]]] = {}
+        for number, check in self.checks:
+            found.setdefault(check.name, []).append((number, check))
+        return found
 
     @property
     def last_measured(self) -> tuple[int | None, tuple[RuleCount, ...]]:

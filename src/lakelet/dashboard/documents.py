@@ -100,7 +100,7 @@ class Site:
         last, facts, definition = view.last, self.tables.get(view.name), view.definition
         number, counts = view.last_measured
         passed, failed = sum(count.passed for count in counts), sum(count.failed for count in counts)
-        checks = latest_checks(view)
+        checks = [found[-1][1] for found in view.results_by_check.values()]
         return {
             "name": view.name,
             "short": view.short,
@@ -269,12 +269,9 @@ class Site:
 
     def _checks_of(self, view: DatasetView) -> list[Document]:
         """The newest result of each check of a dataset."""
-        results: dict[str, list[tuple[int, TableCheckResult]]] = {}
-        for number, check in view.checks:
-            results.setdefault(check.name, []).append((number, check))
         return [
             {**_check_document(found[-1][1]), "failing": self._streak_document(not_holding(self.history.updates, found))}
-            for found in results.values()
+            for found in view.results_by_check.values()
         ]
 
     def _streak_document(self, streak: Streak | None) -> list[Any] | None:
@@ -359,11 +356,6 @@ class Site:
             "waited": waited,
             "backlog": backlog,
         }
-
-
-def latest_checks(view: DatasetView) -> list[TableCheckResult]:
-    """The newest result of each check."""
-    return list({check.name: check for _, check in view.checks}.values())
 
 
 def _columns_of(items: Sequence[Any], shape: Any) -> Document:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import TableName, split_name
 from lakelet.files.delta_log import LOG, TableLog
@@ -163,13 +163,15 @@ def is_unfinished(storage: Storage) -> bool:
 def finish_promotion(storage: Storage) -> None:
     """Complete a promotion that is planned; nothing happens without one. It can be repeated. The caller holds the lease.
 
-    Raises PROMOTION_CONFLICT if somebody else has committed to one of the tables meanwhile.
+    Raises PROMOTION_CONFLICT if somebody else has committed to one of the tables meanwhile, FORMAT_UNKNOWN for a plan of another format.
     """
     if not is_unfinished(storage):
         return
     assert isinstance(storage.root, Path)
     folder = storage.root / "system" / _FOLDER
     plan = json.loads((folder / _PLAN).read_text())
+    if plan["format"] != _FORMAT:
+        raise unknown_format(folder / _PLAN, plan["format"], _FORMAT)
     for path, log in plan["logs"]:
         staged, own = folder / "logs" / path / log / LOG, storage.root / path / log / LOG
         for file in sorted(staged.glob("*.json")) if staged.exists() else ():

@@ -133,6 +133,15 @@ def test_a_command_that_is_wrong_says_what_it_takes(stored, line, head, hint):
     assert hint in "".join(lines[1:])
 
 
+def test_a_file_that_is_there_is_not_written_over(stored, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("kept")
+    with pytest.raises(LakeletError, match="cannot be written") as problem:
+        ShellSession(stored, Form.TABLE, None).do(f".output {file}")
+    assert problem.value.why == "File exists"
+    assert file.read_text() == "kept"
+
+
 def test_help_lists_the_commands(stored, capsys):
     ShellSession(stored, Form.TABLE, None).do(".help")
     assert [line.split()[0] for line in capsys.readouterr().err.splitlines()] == list(COMMANDS)
