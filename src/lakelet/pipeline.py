@@ -21,13 +21,12 @@ from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.remote import is_s3
 from lakelet.language.registry import Notice
 from lakelet.plan.decisions import Plan
-from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts, definition_changes, manifest_of, read_manifest
+from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts
 from lakelet.plan.explanation import DatasetState
 from lakelet.plan.graph import Graph
-from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, states_of, with_conditions
+from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, with_conditions
 from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.promotion import finish_promotion, is_unfinished
-from lakelet.storage.recorded_definitions import load_definitions
 from lakelet.storage.root import ExistingTables, Storage
 from lakelet.storage.root import StorageRegistry as StoredRegistry
 from lakelet.update.idle.answer import idle_answer, is_asked
@@ -151,7 +150,7 @@ class Pipeline:
             notices = [*opened.loaded.notices, *chain(*opened.analysis.notices.values()), *mapping_notices(tables)]
             notices = list(dict.fromkeys(notices))
             return Checked(
-                opened.analysis.graph, tuple(notices), opened.analysis.unchecked, opened.definitions, definition_changes_of(opened)
+                opened.analysis.graph, tuple(notices), opened.analysis.unchecked, opened.definitions, opened.definition_changes()
             )
 
     def states(self) -> Mapping[str, DatasetState]:
@@ -185,7 +184,7 @@ class Pipeline:
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             found = planned(opened.environment, flow_tasks(opened.analysis, opened.environment), opened.selection)
-            return replace(found, unchecked=opened.analysis.unchecked, changes=definition_changes_of(opened))
+            return replace(found, unchecked=opened.analysis.unchecked, changes=opened.definition_changes())
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
         """Run one update, and others after it as long as it fails and may be tried again. `listeners` get every event as it happens,
@@ -289,7 +288,7 @@ class Pipeline:
         """`checking`: see `Analyzer.pipeline`. `updating`: an update follows. `recording`: records what is read until the block begins."""
         config = self.config
         with self._loaded(update_id, write, recording, request=request) as (found, end_watching):
-            from lakelet.update.dataset_definitions import dataset_definitions
+            from lakelet.update.dataset_definitions import dataset_definitions, modified_datasets
             from lakelet.update.environment_datasets import prepare_datasets
             from lakelet.update.opened import OpenedPipeline
             from lakelet.update.resets import check_resets
@@ -300,7 +299,7 @@ class Pipeline:
             analysis = environment.analyzer.pipeline(found.loaded, unbound, checking=checking)
             failed = _failed(environment.storage, analysis.graph) if request.refresh_failed else frozenset()
             definitions = dataset_definitions(config, found.loaded, analysis.graph, found.checks)
-            modified = _modified(request, definitions, environment.storage)
+            modified = modified_datasets(request.select, definitions, environment.storage)
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed, modified=modified)
             if environment.storage.base is not None:
                 selection = selection.without(environment.catalog.sinks())
@@ -447,27 +446,6 @@ def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
     return below_failed(graph, not_done=frozenset(unfinished | unknown), excluded=frozenset(excluded))
 
 
-def _modified(request: Request, definitions: Mapping[str, DefinitionParts], storage: Storage) -> dict[str, frozenset[str]]:
-    """Keys of the datasets that each selector of changed ones means. Raises USAGE for an unknown state, or a manifest that is not one."""
-    found, names = {}, {key: key for key in definitions}
-    main = [] if storage.base is None else [Storage(storage.base.path)]  # what was computed in an environment and was taken back counts too
-    for selector in states_of(request.select):
-        manifest = manifest_of(selector)
-        before = [load_definitions(one) for one in (storage, *main)] if manifest is None else [read_manifest(manifest)]
-        found[selector] = frozenset(chain(*(definition_changes(one, definitions, names) for one in before)))
-    return found
-
-
-def definition_changes_of(opened: OpenedPipeline, *, from_nothing: bool = False) -> tuple[DefinitionChange, ...]:
-    """What changed in the definitions since each dataset was brought up to date last.
-
-    Nothing before the first update, unless `from_nothing`: then all are new.
-    """
-    before = load_definitions(opened.storage)
-    names = {key: str(opened.analysis.graph.by_key[key].name) for key in opened.definitions}
-    return tuple(definition_changes(before, opened.definitions, names).values()) if before or from_nothing else ()
-
-
 def _never_reset(catalog: Catalog) -> frozenset[str]:
     """Keys of the datasets whose property says that a full refresh leaves them alone (RE-5)."""
     return frozenset(k for k, d in catalog.datasets.items() if not reset_allowed(d.table_properties))
@@ -526,7 +504,7 @@ def _pickle_by_value(helpers: Sequence[Any]) -> None:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-__all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "definition_changes_of", "import_update", "load"]
+__all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "import_update", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -229,7 +229,7 @@ def check_idle(project: Project) -> None:
     assert [s.reason for s in project.result.steps if s.strategy.value != "skip"] == []
     assert project.versions() == before
     kept = sorted(f.name for f in project.storage.system.iterdir() if not f.name.startswith("."))
-    assert kept == ["events", "registry-before.json", "registry.json"]
+    assert kept == ["definitions.json", "events", "registry-before.json", "registry.json"]
 
 
 def check_all(project: Project, drops: Sequence[Drop]) -> None:

@@ -19,7 +19,7 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.files.scratch import scratch_folder
 from lakelet.language.model import Action, ChangeSpec, Expectation, Kind
-from lakelet.pipeline import Pipeline, definition_changes_of
+from lakelet.pipeline import Pipeline
 from lakelet.plan.definition_changes import MODIFIED, DefinitionChange
 from lakelet.plan.selection import Request
 from lakelet.storage.environments import begin_environment, environment_config
@@ -226,7 +226,7 @@ def _check_key(key: tuple[str, ...], opened: OpenedPipeline) -> None:
 
 def _chosen(opened: OpenedPipeline) -> list[_Dataset]:
     """The selected datasets that have a table, inputs first."""
-    changes = {change.dataset.lower(): change for change in definition_changes_of(opened, from_nothing=True)}
+    changes = {change.dataset.lower(): change for change in opened.definition_changes(from_nothing=True)}
     found = []
     for node in opened.analysis.graph.nodes:
         key, dataset = node.name.key, opened.environment.catalog.datasets[node.name.key]

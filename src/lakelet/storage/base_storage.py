@@ -76,13 +76,14 @@ class BaseStorage:
         """Whether the main storage has another version of a table than the recorded one."""
         return any(TableLog(self.path / table / log).version() != version for log, version in self.versions.get(table, {"": -1}).items())
 
-    def provide_flows(self, table: str, folders: Sequence[str], environment: Path) -> None:
+    def provide_flows(self, table: str, folders: Sequence[str], environment: Path, *, reset: bool = False) -> None:
         """Copy folders with checkpoints and states of sources into the environment; an empty one for each that the main storage has not.
 
         Args:
             table: the folder of the table that the flows write to, below the root.
             folders: also below the root. Those that the environment has stay; with the last one all are there.
             environment: its folder.
+            reset: the flows begin anew, so that no state is copied.
 
         Raises ENVIRONMENT_BEHIND if the table was updated since the environment began: its flows have read more than the recorded version
         has. Raises LAKELET_STORAGE_BUSY while the main storage is updated.
@@ -90,7 +91,7 @@ class BaseStorage:
         missing = [folder for folder in folders if not (environment / folder).exists()]
 
         def copy(target: Path) -> None:
-            stored = [folder for folder in missing if names_in(self.path / folder)]
+            stored = [] if reset else [folder for folder in missing if names_in(self.path / folder)]
             for folder in missing:
                 (target / folder).mkdir(parents=True)
             for folder in stored:

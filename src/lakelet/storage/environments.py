@@ -168,8 +168,10 @@ def begin_datasets_again(storage: Storage, keys: Collection[str]) -> None:
 _Entry = TypeVar("_Entry")
 
 
-def provide(storage: Storage, datasets: Iterable[TableName]) -> bool:
+def provide(storage: Storage, datasets: Iterable[TableName], reset: Collection[str]) -> bool:
     """Let datasets be computed in an environment: the state of the flows into them goes on from the main storage's.
+
+    `reset`: keys of those whose flows begin anew.
 
     Return whether what analysis reads of that state was copied: Auto Loader's, schemas of `from_json`, what has run once. Nothing happens
     in other storages. Raises as `BaseStorage.provide_flows`.
@@ -182,7 +184,7 @@ def provide(storage: Storage, datasets: Iterable[TableName]) -> bool:
         stored = registry.datasets.get(name.key)
         checkpoints, states = flow_folders(name)
         if not (root / checkpoints).exists():
-            base.provide_flows(stored.path if stored else new_table_path(name), (states, checkpoints), root)
+            base.provide_flows(stored.path if stored else new_table_path(name), (states, checkpoints), root, reset=name.key in reset)
             copied |= bool(names_in(root / states)) or any((root / checkpoints).glob("*/*/once.json"))
     return copied
 

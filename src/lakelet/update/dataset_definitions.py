@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from lakelet.config.update_config import PipelineConfig
 from lakelet.language.function_code import FunctionCode, ProjectCode, digest, sql_digest
 from lakelet.language.loader import LoadedSources
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind, RefreshPolicy, Replacement
-from lakelet.plan.definition_changes import DefinitionParts
+from lakelet.plan.definition_changes import DefinitionParts, definition_changes, manifest_of, read_manifest
 from lakelet.plan.graph import Graph
+from lakelet.plan.selection import states_of
 from lakelet.quality.definitions import TableCheck
+from lakelet.storage.recorded_definitions import load_definitions
+from lakelet.storage.root import Storage
 
 _ENGINE = ("pipelines.", "lakelet.")
 """Parameters that say how an update runs: no row depends on them."""
@@ -49,6 +53,20 @@ def dataset_definitions(
             of_view = _settings(project, datasets[view], flows[view])
             settings.update({f"{text} of the view {name}": value for text, value in of_view.items()})
         found[key] = DefinitionParts(parts, rules, settings)
+    return found
+
+
+def modified_datasets(selectors: Sequence[str], definitions: Mapping[str, DefinitionParts], storage: Storage) -> dict[str, frozenset[str]]:
+    """Return by each selector of changed datasets among some the keys that it means.
+
+    In an environment what was computed there and was taken back counts, too. Raises USAGE for an unknown state, or a manifest that is none.
+    """
+    found, names = {}, {key: key for key in definitions}
+    main = [] if storage.base is None else [Storage(storage.base.path)]
+    for selector in states_of(selectors):
+        manifest = manifest_of(selector)
+        before = [load_definitions(one) for one in (storage, *main)] if manifest is None else [read_manifest(manifest)]
+        found[selector] = frozenset(chain(*(definition_changes(one, definitions, names) for one in before)))
     return found
 
 
@@ -125,4 +143,4 @@ def _parameters(
             yield f"parameter {key}", digest(project.relative(value))
 
 
-__all__ = ["dataset_definitions"]
+__all__ = ["dataset_definitions", "modified_datasets"]

@@ -37,7 +37,7 @@ def prepare_datasets(
         begin_datasets_again(storage, again)
         forget_logs(spark)
     forget_definitions(storage, changed)  # recorded again when they are computed; until then another definition may have written rows
-    copied = provide(storage, (graph.by_key[key].name for key in sorted(selection.refresh)))
+    copied = provide(storage, (graph.by_key[key].name for key in sorted(selection.refresh)), selection.reset)
     return copied or bool(again)
 
 

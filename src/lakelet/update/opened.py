@@ -9,11 +9,12 @@ from lakelet.analysis.results import Analysis
 from lakelet.config.update_config import PipelineConfig
 from lakelet.flows.environment import Environment
 from lakelet.language.loader import LoadedSources
-from lakelet.plan.definition_changes import DefinitionParts
+from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts, definition_changes
 from lakelet.plan.selection import Selection
 from lakelet.quality.definitions import TableCheck
 from lakelet.storage.eventlog.events import Reporter
 from lakelet.storage.ownership import Owner
+from lakelet.storage.recorded_definitions import load_definitions
 from lakelet.storage.root import Storage
 from lakelet.update.tasks import Task
 
@@ -56,6 +57,15 @@ class OpenedPipeline:
     def id(self) -> str:
         """That of the update."""
         return self.reporter.update_id
+
+    def definition_changes(self, *, from_nothing: bool = False) -> tuple[DefinitionChange, ...]:
+        """What changed in the definitions since each dataset was brought up to date last.
+
+        Nothing before the first update, unless `from_nothing`: then all are new.
+        """
+        before = load_definitions(self.storage)
+        names = {key: str(self.analysis.graph.by_key[key].name) for key in self.definitions}
+        return tuple(definition_changes(before, self.definitions, names).values()) if before or from_nothing else ()
 
     def selects(self, task: Task) -> bool:
         """Whether the update brings a flow up to date."""
