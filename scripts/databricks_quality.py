@@ -78,6 +78,9 @@ FROM affected_datasets""",
     "bad_input": """\
 SELECT reported_at, dataset, problem, bad_records, file, line, unit, cause, remedy
 FROM bad_input""",
+    "faults": """\
+SELECT kind, dataset, name, owner, since_update_id, since_at, failed_updates, duration_s, failed_records
+FROM faults""",
 }
 
 
@@ -209,6 +212,12 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
             ),
             chart("quality_worst", "Violations by rule", "rules", "bar", total("failed_records", "violations"), column("expectation")),
             table(
+                "quality_faults",
+                "At fault now",
+                "faults",
+                columns_of("kind dataset name owner since_at failed_updates duration_s failed_records since_update_id"),
+            ),
+            table(
                 "quality_rules",
                 "Rules",
                 "rules",
@@ -268,7 +277,7 @@ PAGES: dict[str, tuple[str, tuple[Widget, ...]]] = {
 }
 FILTERED = ("updates", "flows", "rules")
 """Datasets that have the columns of the filters by pipeline and time, which count on every page."""
-OWNED = ("rules", "health", "checks", "freshness", "affected")
+OWNED = ("rules", "health", "checks", "freshness", "affected", "faults")
 """Datasets whose rows somebody answers for."""
 
 

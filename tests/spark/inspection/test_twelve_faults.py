@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,12 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class Delivered:
-    """The shop after its four deliveries, and the data of its page by dataset."""
+    """The shop after its four deliveries, the data of its page by dataset, and what `lakelet report --json` says is at fault."""
 
     shop: FaultyShop
     spark: Any
     page: Mapping[str, Mapping[str, Any]]
+    failing: Sequence[Mapping[str, Any]]
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         rows = run_sql(self.shop.project.storage.root, text, spark=self.spark).rows
@@ -61,8 +62,8 @@ def shop(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Delivered:
     for number in (1, 2, 3, 4):
         opened.deliver(number)
     out = tmp_path_factory.mktemp("page") / "report"
-    write_report(opened.project.storage.root, opened.project.folder, out, sample_rows=20)
-    return Delivered(opened, spark, page_data(out))
+    site = write_report(opened.project.storage.root, opened.project.folder, out, sample_rows=20)
+    return Delivered(opened, spark, page_data(out), site.summary()["failing"])
 
 
 def page_data(report: Path) -> dict[str, Any]:
@@ -94,6 +95,15 @@ def test_sql_says_whose_a_fault_is_and_all_that_reads_the_dataset(shop: Delivere
     assert shop.sql(f"SELECT owner FROM dataset_health WHERE dataset = '{full(fault.dataset)}'") == [(fault.owner,)]
     affected = {name for (name,) in shop.sql(f"SELECT dataset FROM dataset_sources WHERE source = '{full(fault.dataset)}'")}
     assert affected == {full(name) for name in fault.affected}
+
+
+def test_sql_lists_what_is_at_fault_now_as_the_report_does(shop: Delivered) -> None:
+    rows = shop.sql("SELECT dataset, name, since_update_id, failed_updates, coalesce(owner, ''), failed_records FROM faults")
+    assert sorted((dataset, name or "", since, updates, owner) for dataset, name, since, updates, owner, _ in rows) == sorted(
+        (row["dataset"], row.get("rule") or row.get("check") or "", row["since"], row["updates"], row["owner"]) for row in shop.failing
+    )
+    newest = {name: failed for _, name, _, _, _, failed in rows if failed is not None}
+    assert newest == {rule: BY_KIND[kind].counts[4] for kind, rule in RULES.items() if BY_KIND[kind].counts.get(4)}
 
 
 @pytest.mark.parametrize("kind", ["fail", "error"])

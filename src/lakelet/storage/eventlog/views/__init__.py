@@ -27,6 +27,7 @@ NAMES = (
     "dataset_freshness",
     "affected_datasets",
     "bad_input",
+    "faults",
 )
 """The views; each reads only those before it."""
 _READ = re.compile(r"\b(?:FROM|JOIN) (\w+)")
