@@ -17,6 +17,7 @@ from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3, scheme_of
 from lakelet.maintenance.layout import LEAST_SECONDS
 from lakelet.maintenance.results import MaintenanceResult
+from lakelet.storage.environments import PinnedVersion, environment_names, environment_root, pinned_versions
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.reading import log_failure
 from lakelet.storage.eventlog.states import EventType, Level, OperationState
@@ -104,17 +105,19 @@ def _maintained(
         note("Starting Spark, which rewrites files and lists old ones ...")
         return start_session(app_name="lakelet maintain", s3=is_s3(store.root))
 
-    registry, found = store.reload(), []
-    tables = TableMaintenance(Engine(start), stream_positions(store.root / "checkpoints"), dry_run=dry_run, least=least)
+    registry, found, pinned = store.reload(), [], pinned_versions(store.root)
+    roots = [store.root, *(environment_root(store.root, name) for name in environment_names(store.root))]
+    positions = [at for root in roots for at in stream_positions(root / "checkpoints")]
+    tables = TableMaintenance(Engine(start), positions, dry_run=dry_run, least=least)
     for number, name in enumerate(names):
         report("Maintaining tables", number, len(names))
         stored = registry.datasets.get(name.lower())
         if stored is not None:
-            found.append(_one(store, stored, tables))
+            found.append(_one(store, stored, tables, pinned.get(stored.path, ())))
     return found
 
 
-def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> MaintenanceResult:
+def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance, pinned: Sequence[PinnedVersion]) -> MaintenanceResult:
     from pyspark.errors.exceptions.base import PySparkException
 
     from lakelet.jvm.errors import Py4JError
@@ -125,7 +128,7 @@ def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> Mai
     if path is None or scheme_of(stored.path) is not None or stored.path.startswith("/"):
         return replace(table, why="it lies outside of the storage, where others may write to it")
     try:
-        return tables.maintained(table, path)
+        return tables.maintained(table, path, pinned)
     except LakeletError as problem:
         return replace(table, error=problem)
     except (PySparkException, Py4JError, ValueError, OSError) as problem:

@@ -1,4 +1,4 @@
-"""Files that a stream of the storage has still to read, and files that a reader may have open (MT-7). No Spark."""
+"""Files that a stream or an environment has still to read, and files that a reader may have open (MT-7). No Spark."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, names_in
+from lakelet.storage.environments import PinnedVersion
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,14 @@ class StreamPosition:
 
 @dataclass(frozen=True)
 class NeededFiles:
-    """Paths of files, as the table's log has them, decoded. `unknown`: flows for which that cannot be found out."""
+    """Paths of files below the table's folder, decoded. `readers`: who needs them; `unknown`: for whom that cannot be found out."""
 
     paths: frozenset[str] = frozenset()
-    flows: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+
+    def __or__(self, other: NeededFiles) -> NeededFiles:
+        return NeededFiles(self.paths | other.paths, (*self.readers, *other.readers), (*self.unknown, *other.unknown))
 
 
 def stream_positions(checkpoints: AnyPath) -> list[StreamPosition]:
@@ -78,18 +82,17 @@ def _positions(checkpoint: AnyPath, flow: str) -> Iterator[StreamPosition]:
 
 def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> NeededFiles:
     """The files of `table` that streams at `positions` have still to read."""
-    import pyarrow as pa
-
     paths: set[str] = set()
     flows, unknown = [], []
     log = TableLog(table)
     newest = log.version()
     for at in positions:
+        if at.version > newest:  # a stream in an environment, which has commits of its own
+            continue
         own: set[str] = set()
         try:
             if at.snapshot and at.version > 0:
-                snapshot = pa.table(open_table(table, version=at.version).get_add_actions())
-                own |= {unquote(str(path)) for path in snapshot["path"].to_pylist()}
+                own |= _files_of(table, at.version)
             for version in range(at.version, newest + 1):
                 own |= _brought(log, version)
         except Exception:  # its log file is gone, or delta-rs cannot read that version
@@ -97,6 +100,26 @@ def needed_by_streams(table: AnyPath, positions: Collection[StreamPosition]) -> 
         paths |= own
         flows += [at.flow] if own else []
     return NeededFiles(frozenset(paths), tuple(flows), tuple(unknown))
+
+
+def needed_by_environments(table: AnyPath, pinned: Collection[PinnedVersion]) -> NeededFiles:
+    """The files of the versions of `table` that environments read."""
+    found = NeededFiles()
+    for pin in pinned:
+        reader = (f"environment {pin.environment}",)
+        try:
+            files = frozenset(f"{pin.log}/{path}" if pin.log else path for path in _files_of(table / pin.log, pin.version))
+            found |= NeededFiles(files, reader if files else ())
+        except Exception:  # its log file is gone, or delta-rs cannot read that version
+            found |= NeededFiles(unknown=reader)
+    return found
+
+
+def _files_of(table: AnyPath, version: int) -> frozenset[str]:
+    import pyarrow as pa
+
+    snapshot = pa.table(open_table(table, version=version).get_add_actions())
+    return frozenset(unquote(str(path)) for path in snapshot["path"].to_pylist())
 
 
 def _brought(log: TableLog, version: int) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
 from lakelet.maintenance.layout import DataFile, MaintenanceSettings, OptimizeJob, OptimizeKind, job_for
-from lakelet.maintenance.needed_files import StreamPosition, needed_by_streams, removed_since
+from lakelet.maintenance.needed_files import NeededFiles, StreamPosition, needed_by_environments, needed_by_streams, removed_since
 from lakelet.maintenance.results import Amount, MaintenanceResult
 from lakelet.storage.delta.table_spec import Declaration
+from lakelet.storage.environments import PinnedVersion
 from lakelet.storage.root import INTERNAL
 
 _FOREIGN = "others committed to it since the last update; the next update takes that over first"
@@ -45,15 +46,18 @@ class TableMaintenance:
     """Maintains one table after the other.
 
     Args:
-        positions: where the streams of the storage stand.
+        positions: where the streams of the storage and of its environments stand.
         least: seconds that a removed file is kept whatever its table declares.
     """
 
     def __init__(self, engine: Engine, positions: Sequence[StreamPosition], *, dry_run: bool, least: float) -> None:
         self._engine, self._positions, self._dry_run, self._least = engine, positions, dry_run, least
 
-    def maintained(self, table: MaintenanceResult, path: AnyPath) -> MaintenanceResult:
-        """Maintain the table at `path`; a change table by its internal one, whose log the table's own follows."""
+    def maintained(self, table: MaintenanceResult, path: AnyPath, pinned: Sequence[PinnedVersion]) -> MaintenanceResult:
+        """Maintain the table at `path`; a change table by its internal one, whose log the table's own follows.
+
+        `pinned`: the versions of it that environments read.
+        """
         inner = path / INTERNAL
         is_change_table = TableLog(inner).version() >= 0
         if is_change_table and (reason := self._behind(path, inner)):
@@ -69,7 +73,7 @@ class TableMaintenance:
         if isinstance(job, OptimizeJob):
             table = replace(table, job=job, after=self._optimized(base, path, newest, job, settings))
         for root in dict.fromkeys((base, path)):
-            table = self._vacuumed(table, root, path, settings, newest.id)
+            table = self._vacuumed(table, root, path, settings, lambda: self._needed(path, newest.id, pinned))
         return table
 
     def _behind(self, target: AnyPath, inner: AnyPath) -> str | None:
@@ -146,8 +150,17 @@ class TableMaintenance:
 
     # --------------------------------------------------------------------------------------------------------- VACUUM
 
+    def _needed(self, target: AnyPath, id: str, pinned: Sequence[PinnedVersion]) -> NeededFiles:
+        streams = [at for at in self._positions if at.table_id == id]
+        return needed_by_streams(target, streams) | needed_by_environments(target, pinned)
+
     def _vacuumed(
-        self, table: MaintenanceResult, root: AnyPath, target: AnyPath, settings: MaintenanceSettings, id: str
+        self,
+        table: MaintenanceResult,
+        root: AnyPath,
+        target: AnyPath,
+        settings: MaintenanceSettings,
+        find_needed: Callable[[], NeededFiles],
     ) -> MaintenanceResult:
         """Delete the files below `root` that no version of the retention time has, that nobody waits for, and that nobody wrote lately."""
         limit = time.time() - settings.retention
@@ -156,7 +169,7 @@ class TableMaintenance:
         removable = [any_path(_plain(location)) for location in self._engine.removable(root, settings.retention)]
         if not removable:
             return table
-        needed = needed_by_streams(target, [at for at in self._positions if at.table_id == id])
+        needed = find_needed()
         if needed.unknown:
             text = f"nothing was deleted: it cannot be told what {', '.join(needed.unknown)} has still to read"
             return replace(table, notes=(*table.notes, text))
@@ -169,8 +182,8 @@ class TableMaintenance:
                 continue
             gone = _with(gone, self._deleted(file, limit))
         notes = table.notes
-        if waited and needed.flows:
-            notes = (*notes, f"{waited} old files are kept for {', '.join(sorted(set(needed.flows)))}, which has still to read them")
+        if waited and needed.readers:
+            notes = (*notes, f"{waited} old files are kept for {', '.join(sorted(set(needed.readers)))}, which has still to read them")
         removed = Amount(table.removed.files + gone.files, table.removed.bytes + gone.bytes)
         return replace(table, removed=removed, notes=notes)
 

@@ -99,6 +99,28 @@ def environment_names(main: AnyPath) -> list[str]:
     return [name for name in found if load_base(main / FOLDER / name) is not None]
 
 
+@dataclass(frozen=True)
+class PinnedVersion:
+    """A version that an environment reads of a table of the main storage.
+
+    `log`: the folder of the log in the table's: "" for its own, or the internal one of a change table.
+    """
+
+    environment: str
+    log: str
+    version: int
+
+
+def pinned_versions(main: AnyPath) -> Mapping[str, tuple[PinnedVersion, ...]]:
+    """The versions that all environments of a storage read, by the folder of the table below the root."""
+    found: dict[str, tuple[PinnedVersion, ...]] = {}
+    for name in environment_names(main):
+        base = load_base(main / FOLDER / name)
+        for table, versions in base.versions.items() if base else ():
+            found[table] = (*found.get(table, ()), *(PinnedVersion(name, log, version) for log, version in versions.items()))
+    return found
+
+
 def drop_environment(environment: Storage) -> None:
     """Remove a named environment. Raises LAKELET_STORAGE_BUSY while it is updated."""
     environment.refuse_if_busy()

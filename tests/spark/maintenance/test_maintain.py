@@ -16,7 +16,9 @@ from lakelet.files.delta_log import TableLog
 from lakelet.maintenance.layout import OptimizeKind
 from lakelet.maintenance.maintain import maintain
 from lakelet.maintenance.results import Amount
+from lakelet.storage.environments import begin_environment, drop_environment, environment_root, find_environment
 from lakelet.storage.eventlog.reading import read_events
+from tests.crash.environment_steps import NAME, run_environment
 from tests.spark.cdc.test_bitemporal import SECOND, THIRD, TIMES, ordered
 from tests.spark.conftest import Project
 
@@ -144,6 +146,27 @@ def test_files_that_a_stream_has_still_to_read_are_kept_until_it_has(project):
     p.run()  # a new stream begins with the files that are there
     assert p.rows("another") == p.rows("raw")
     assert maintained(p, "raw", least=0)["raw"].left_alone
+
+
+def test_files_that_an_environment_reads_are_kept_until_it_is_dropped(project):
+    p = project(APPENDING)
+    land(p, 2)
+    p.run()
+    root = environment_root(p.storage.root, NAME)
+    begin_environment(p.storage.root, root)
+    land(p, 9, 2)
+    p.run()
+    pinned = DeltaTable(str(p.path("raw")), version=p.version("raw") - 9).file_uris()
+    found = maintained(p, least=0)["raw"]
+    assert (found.after.files, found.removed.files) == (1, 9)
+    assert f"2 old files are kept for environment {NAME}, which has still to read them" in found.notes
+    assert all(Path(file).exists() for file in pinned)
+    p.write(APPENDING.replace('groupBy("kind")', 'groupBy("n")'))
+    run_environment(p, root, "totals")
+    there = p.spark.read.format("delta").load(str(root / p.path("totals").relative_to(p.storage.root)))
+    assert sorted(row["n"] for row in there.collect()) == [1, 2]
+    drop_environment(find_environment(p.storage.root, NAME))
+    assert maintained(p, "raw", least=0)["raw"].removed.files == 2
 
 
 def test_no_file_is_deleted_before_the_declared_retention_and_never_within_an_hour(project):
