@@ -59,7 +59,7 @@ export function freshness(overview: Overview): HTMLElement | null {
   const heads = [
     ...texts("Dataset", "State", "Behind since", "Newest change"),
     ...numbers("Rows that wait"),
-    ...texts("In"),
+    ...texts("Waiting in"),
   ];
   return section(
     "Freshness",
@@ -73,12 +73,13 @@ function owner(overview: Overview, ref: Ref): HTMLElement | null {
   return name ? ownerLine({ owner: name, tags: [] }) : null;
 }
 
-/** Links to datasets, with their owners where that is asked for. */
-function names(overview: Overview, refs: Ref[], owned: boolean): (HTMLElement | string)[] {
+/** Links to datasets, with their owners where that is asked for: one element, as cells of cards set elements apart. */
+function names(overview: Overview, refs: Ref[], owned: boolean): HTMLElement {
+  if (!refs.length) return h("span", {}, "–");
   const shown = refs.slice(0, NAMED).flatMap((ref, i) => {
     const whose = owned && typeof ref === "number" ? overview.datasets[ref].owner : "";
     return [i ? ", " : "", datasetLink(overview, ref), whose ? ` (${whose})` : ""];
   });
   const left = refs.length - NAMED;
-  return left > 0 ? [...shown, ` and ${counted(left, "more", "more")}`] : shown;
+  return h("span", {}, shown, left > 0 ? ` and ${counted(left, "more", "more")}` : "");
 }

@@ -40,6 +40,28 @@ def test_where_nothing_failed_and_nothing_waits_nobody_is_affected(opened, writt
     assert [row[1] for row in cells(page, "Freshness")] == ["up to date"]
 
 
+def test_on_a_phone_long_names_of_what_is_downstream_wrap_in_their_cards(opened, written) -> None:
+    log, long = Log(), [f"main.warehouse.{'a_table_with_a_long_name_' * 3}{number}" for number in range(15)]
+    for failed in (False, True):
+        update = log.update()
+        for number, name in enumerate(long):
+            update.define(name, reads=long[:number][-1:], owner="somebody.with.a.long.name@department.example.com")
+        for number, name in enumerate(long):
+            if failed and number:
+                update.flow(name, None, status="SKIPPED")
+            else:
+                update.flow(name, 1, 2, status="FAILED" if failed else "COMPLETED", rows=3, error=("FLOW_FAILED", "no") if failed else None)
+        update.state("FAILED" if failed else "COMPLETED", 3)
+    page = opened(written(site(log)), width=390)
+    for label in ("Who is affected", "Freshness"):
+        box = page.locator(f"[aria-label='{label}']")
+        assert box.locator("tbody tr").count() >= 1
+        assert box.evaluate("e => e.scrollWidth <= e.clientWidth")
+        assert box.locator("td").first.evaluate("e => getComputedStyle(e, '::before').content") in ('"Problem"', '"State"')
+    assert cells(page, "Who is affected")[0][3].endswith("and 2 more")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_bad_input_of_a_dataset_has_kind_number_trend_place_and_what_to_do(opened, written, width) -> None:
     address = written(site(faulty_input()))
