@@ -2,6 +2,7 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { changeView } from "./change";
 import { forget, load } from "./data";
 import { datasetView } from "./dataset";
 import { append, h, s } from "./dom";
@@ -26,6 +27,7 @@ async function view(path: string[]): Promise<HTMLElement> {
     return qualityView(overview, await load<Quality>("quality"), decodeURIComponent(path[1] ?? ""));
   if (path[0] === "updates") return updatesView(overview, path[1] ? Number(path[1]) : null);
   if (path[0] === "update") return updateView(overview, path[1] ?? "");
+  if (path[0] === "change") return changeView(overview);
   if (path[0] === "dataset") return datasetView(overview, decodeURIComponent(path[1] ?? ""));
   return overviewView(overview);
 }
@@ -37,7 +39,9 @@ let before = "";
 async function show(again = false): Promise<void> {
   const mine = ++turn;
   const path = parts();
-  const here = path.slice(0, 2).join("/");
+  // Behind the view there is the name of a part of it.
+  const depth = path[0] === "change" ? 1 : 2;
+  const here = path.slice(0, depth).join("/");
   // Drawing the same graph again takes the focus away.
   const focused = (document.activeElement as HTMLElement | null)?.dataset.key;
   let content: HTMLElement;
@@ -75,8 +79,8 @@ async function show(again = false): Promise<void> {
     scrollTo(0, place);
     if (focused)
       document.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-  } else if (path[0] === "dataset" && path[2])
-    main.querySelector(`[data-part="${CSS.escape(path[2])}"]`)?.scrollIntoView();
+  } else if (path[depth] && ["dataset", "change"].includes(path[0]))
+    main.querySelector(`[data-part="${CSS.escape(decodeURIComponent(path[depth]))}"]`)?.scrollIntoView();
   else if (!same) {
     scrollTo(0, 0);
     main.focus({ preventScroll: true });
@@ -116,7 +120,14 @@ function header(): HTMLElement {
     "header.top",
     {},
     h("a.home", { href: "#/", "aria-label": "Lakelet, all datasets" }, logo, h("span", {}, "Lakelet")),
-    h("nav.main", { "aria-label": "Views" }, tab("", "Datasets"), tab("quality", "Quality"), tab("update", "Updates")),
+    h(
+      "nav.main",
+      { "aria-label": "Views" },
+      tab("", "Datasets"),
+      tab("quality", "Quality"),
+      tab("update", "Updates"),
+      overview.change === undefined ? null : tab("change", "Change"),
+    ),
     searchBox(() => overview),
     written,
     sun,
@@ -167,6 +178,7 @@ async function start(): Promise<void> {
       "footer.bottom",
       {},
       `Lakelet ${overview.version} · every number on this page is from the event log and the tables`,
+      overview.change === undefined ? "" : ", those of the change are from lakelet diff",
     ),
   );
   document.querySelector<HTMLAnchorElement>('nav.main a[data-tab="update"]')?.setAttribute("href", "#/updates");

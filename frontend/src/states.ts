@@ -22,6 +22,10 @@ const MARKS: Record<string, [string, string]> = {
   QUEUED: ["queued", "M8 4.5v4l2.5 1.5"],
   CREATED: ["queued", "M8 4.5v4l2.5 1.5"],
   EXCLUDED: ["queued", "M4.5 11.5l7-7"],
+  // of datasets whose code changed
+  DIFFERENT: ["skipped", "M4 6h8M4 10h8M10 3.5l-4 9"],
+  NEW: ["idle", "M8 4v8M4 8h8"],
+  EQUAL: ["ok", "M4 6h8M4 10h8"],
 };
 const UNKNOWN: [string, string] = ["none", "M8 5.5v.1M8 8v3"];
 

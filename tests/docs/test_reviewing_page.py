@@ -33,8 +33,14 @@ def test_every_block_of_the_page_does_what_it_says(
     for block in blocks("reviewing.md", "sh"):
         for line in block.splitlines():
             capsys.readouterr()
-            assert main(shlex.split(line)[1:]) == (DIFFERENT if " diff" in line else 0), line
+            command, _, file = line.partition(" > ")
+            assert main(shlex.split(command)[1:]) == (DIFFERENT if " diff" in command else 0), line
             printed.append(capsys.readouterr().out)
+            if file:
+                (tmp_path / file).write_text(printed[-1])
     assert texts[0] in printed[0]
     assert texts[1] == printed[1]
     assert "| `totals` | different | 2 | 0 | 0 | 1 | `+ orders bigint` | code: totals (pipeline.py) |" in printed[4]
+    shown = (tmp_path / "change" / "data" / "change.js").read_text()
+    assert '"rules":[["paid","drop",1,2]]' in shown
+    assert '"samples":{"columns":["customer","total"],"rows":[["changed",["a",["5","3"]]]]}' in shown

@@ -49,6 +49,7 @@ _HERE_ONLY = {
     "table": ("--table", "the workspace has the tables of its catalogs", "Leave it out."),
     "storage": ("--storage", "the tables are in the catalog of the workspace", "Leave it out."),
     "env": ("--env", "environments are of this machine", "Deploy to a target of your own: lakelet deploy -t dev"),
+    "diff": ("--diff", "a difference is one of the tables of this machine", "Leave it out."),
     "rows": ("--rows", "no rows are read from the tables of the workspace", "Leave it out."),
     "master": ("--master", "the compute is what was deployed", "Change `clusters` or `serverless` in the bundle and deploy."),
     "take_over": ("--take-over", "the workspace keeps track of owners itself", "Leave it out."),

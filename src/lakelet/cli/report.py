@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +34,9 @@ REMOTE_SECONDS = 5.0
 SAMPLE_ROWS = 20
 _ROWS = "Sample rows of each table; 0 shows none"
 
+Diff = Annotated[
+    str | None, typer.Option("--diff", metavar="FILE", help="Show what changed code would do: the result of lakelet diff --json.")
+]
 Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help=f"{_ROWS}.")]
 
 
@@ -45,6 +49,7 @@ def register(app: typer.Typer) -> None:
 def report(
     out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Where to write it (default: report in the storage).")] = None,
     rows: Annotated[int | None, typer.Option("--rows", min=0, metavar="N", help=f"{_ROWS} (default: {SAMPLE_ROWS}).")] = None,
+    diff: Diff = None,
     storage: o.StorageDir = None,
     env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
@@ -55,14 +60,14 @@ def report(
     """Write a page about datasets, rules and updates. It is made of static files that open from disk."""
     given, project = Path(out).absolute() if out else None, _project_folder()
     if remote:
-        refuse_here_only(storage=storage, env=env, rows=rows)
+        refuse_here_only(storage=storage, env=env, rows=rows, diff=diff)
         folder, site = remote_report(target, pipeline, project, given)
     else:
         refuse_without_remote(target=target, pipeline=pipeline)
-        root = storage_root(storage, env)
+        found, root = _read_diff(diff), storage_root(storage, env)
         folder = given or _report_folder(root, project)
         with shown_phases(sys.stderr):
-            site = _write_page(root, project, folder, SAMPLE_ROWS if rows is None else rows)
+            site = _write_page(root, project, folder, SAMPLE_ROWS if rows is None else rows, found)
     if as_json:
         sys.stdout.write(json.dumps({"path": str(folder), **site.summary()}, ensure_ascii=False) + "\n")
         return
@@ -73,6 +78,7 @@ def report(
 def dashboard(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port on this machine; 0 takes a free one.")] = 8642,
     rows: Rows = SAMPLE_ROWS,
+    diff: Diff = None,
     storage: o.StorageDir = None,
     env: o.EnvironmentName = None,
     as_json: o.AsJson = False,
@@ -81,8 +87,9 @@ def dashboard(
     from lakelet.dashboard.page import Page
     from lakelet.dashboard.server import POLL_SECONDS, Dashboard
 
-    root = storage_root(storage, env)
-    page, poll = Page(root, _project_folder(), sample_rows=rows, live=True), POLL_SECONDS if isinstance(root, Path) else REMOTE_SECONDS
+    found, root = _read_diff(diff), storage_root(storage, env)
+    page = Page(root, _project_folder(), sample_rows=rows, live=True, diff=found)
+    poll = POLL_SECONDS if isinstance(root, Path) else REMOTE_SECONDS
     try:
         served = Dashboard(page, port=port, poll=poll, warn=lambda text: write_lines([Line(printable(text), "warning")], sys.stderr))
     except OSError as problem:
@@ -115,11 +122,20 @@ def write_after_update(config: PipelineConfig) -> None:
     write_lines([Line(f"Report: {printable(str(folder / 'index.html'))}", "quiet")], sys.stderr)
 
 
-def _write_page(storage: AnyPath, project: Path, folder: Path, rows: int) -> Site:
+def _read_diff(file: str | None) -> Mapping[str, Any] | None:
+    """The result of `lakelet diff` that an option names. Raises USAGE."""
+    if file is None:
+        return None
+    from lakelet.dashboard.change_document import read_diff
+
+    return read_diff(Path(file))
+
+
+def _write_page(storage: AnyPath, project: Path, folder: Path, rows: int, diff: Mapping[str, Any] | None = None) -> Site:
     from lakelet.dashboard.page import write_report
 
     try:
-        return write_report(storage, project, folder, sample_rows=rows)
+        return write_report(storage, project, folder, sample_rows=rows, diff=diff)
     except OSError as problem:
         what = f"the report cannot be written to {folder}"
         raise LakeletError("USAGE", what, why=str(problem), todo="Name another folder: lakelet report --out DIR") from problem

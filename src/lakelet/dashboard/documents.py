@@ -16,6 +16,7 @@ from typing import Any
 from lakelet.base import VERSION
 from lakelet.base.redaction import redacted
 from lakelet.dashboard.catalog import DatasetView, RuleSeries, columns_read_from, dataset_views, readers
+from lakelet.dashboard.change_document import change_document, differing
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.health_documents import Health
 from lakelet.dashboard.tables import Sample, TableFacts
@@ -46,13 +47,17 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Site:
-    """All documents, as of one time. `tables`: by dataset; `generated`: milliseconds since 1970; `live`: the page may ask again."""
+    """All documents, as of one time. `tables`: by dataset; `generated`: milliseconds since 1970; `live`: the page may ask again.
+
+    `diff`: the result of `lakelet diff --json` that the page shows; None leaves it out.
+    """
 
     history: History
     tables: Mapping[str, TableFacts]
     texts: SourceTexts
     generated: int
     live: bool
+    diff: Mapping[str, Any] | None = None
 
     @cached_property
     def views(self) -> tuple[DatasetView, ...]:
@@ -94,6 +99,7 @@ class Site:
             "datasets": [self._dataset_item(view) for view in self.views],
             "freshness": self.health.freshness_rows(self.views),
             "affected": self.health.affected_rows(),
+            **({} if self.diff is None else {"change": differing(self.diff)}),
         }
 
     def _dataset_item(self, view: DatasetView) -> Document:
@@ -149,6 +155,11 @@ class Site:
                 )
         checks = [{"d": self.numbers[view.name], **check} for view in self.views for check in self._checks_of(view)]
         return {"rows": rows, "checks": checks}
+
+    def change(self) -> Document:
+        """What changed code would do to the tables. Only of a site with a result of `lakelet diff`."""
+        assert self.diff is not None
+        return change_document(self.diff, self.numbers, [update.id for update in self.history.updates])
 
     def search(self) -> Document:
         """The columns of each dataset, for the search box; rules are in the quality document."""

@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
@@ -55,6 +55,8 @@ def documents(site: Site) -> Iterator[tuple[str, Callable[[], Document]]]:
     yield "overview", site.overview
     yield "quality", site.quality
     yield "search", site.search
+    if site.diff is not None:
+        yield "change", site.change
     for number in range(len(site.views)):
         yield f"dataset-{number}", partial(site.dataset, number)
     for number in range(site.pages):
@@ -160,6 +162,7 @@ class Page:
         live: whether the page asks for what is new.
         clock: seconds since 1970.
         known: updates that have ended and need not be read again.
+        diff: the result of `lakelet diff --json` that is shown.
     """
 
     def __init__(
@@ -171,12 +174,13 @@ class Page:
         live: bool = False,
         clock: Callable[[], float] = time.time,
         known: EndedUpdates | None = None,
+        diff: Mapping[str, Any] | None = None,
     ) -> None:
         ended = EndedUpdates() if known is None else known
         self._events = EventRows(storage, known=ended.updates, position=ended.position)
         self._builder = HistoryBuilder(ended.updates, limit=UPDATES if ended.updates else None)
         self._tables, self._root = StoredTables(storage, sample_rows=sample_rows), root
-        self._live, self._clock = live, clock
+        self._live, self._clock, self._diff = live, clock, diff
         self._facts: dict[str, TableFacts] = {}
         self._seen: dict[str, list[FlowSummary]] = {}
 
@@ -195,18 +199,20 @@ class Page:
         stale = [name for name in history.definitions if name not in self._facts or runs.get(name) != self._seen.get(name)]
         self._facts = {**self._facts, **self._tables.facts(stale)}
         self._seen = runs
-        return Site(history, self._facts, SourceTexts(self._root), int(self._clock() * 1000), self._live)
+        return Site(history, self._facts, SourceTexts(self._root), int(self._clock() * 1000), self._live, self._diff)
 
 
-def write_report(storage: AnyPath, root: Path, folder: Path, *, sample_rows: int = SAMPLE_ROWS) -> Site:
-    """Write the page of a storage into a folder and return what it shows.
+def write_report(
+    storage: AnyPath, root: Path, folder: Path, *, sample_rows: int = SAMPLE_ROWS, diff: Mapping[str, Any] | None = None
+) -> Site:
+    """Write the page of a storage, with a result of `lakelet diff` if one is given, into a folder and return what it shows.
 
     Raises USAGE if the folder holds something else than a report, EVENT_LOG_FAILED for a damaged log, OSError where it cannot be written.
     """
     refuse_foreign(folder)
     log, kept = log_id(storage), Storage(storage).root / "system" / KEPT
     known = load_ended_updates(kept, log) if log else EndedUpdates()
-    page = Page(storage, root, sample_rows=sample_rows, known=known)
+    page = Page(storage, root, sample_rows=sample_rows, known=known, diff=diff)
     report("Reading tables and the event log")
     page.changed()
     site = page.site()

@@ -14,8 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.dashboard.documents import Document, Site
-from lakelet.dashboard.page import Page, assets, script
+from lakelet.dashboard.page import Page, assets, documents, script
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.5
@@ -96,26 +95,11 @@ class Dashboard:
         with self._news:
             site, scripts = self._site, self._scripts
         if name not in scripts:
-            found = _document(site, name)
-            if found is None:
+            document = next((document for known, document in documents(site) if known == name), None)
+            if document is None:
                 return None
-            scripts[name] = script(name, found)
+            scripts[name] = script(name, document())
         return scripts[name]
-
-
-def _document(site: Site, name: str) -> Document | None:
-    if name in ("overview", "quality", "search"):
-        whole: Callable[[], Document] = getattr(site, name)
-        return whole()
-    kind, _, digits = name.partition("-")
-    one, count = {
-        "dataset": (site.dataset, len(site.views)),
-        "updates": (site.page, site.pages),
-        "update": (site.update, len(site.history.updates)),
-    }.get(kind, (None, 0))
-    if one is None or not digits.isascii() or not digits.isdigit() or int(digits) >= count:
-        return None
-    return one(int(digits))
 
 
 class _Server(ThreadingHTTPServer):

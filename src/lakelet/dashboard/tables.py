@@ -111,7 +111,7 @@ class StoredTables:
         except pa.ArrowInvalid:
             return Sample(note="The table has texts that are not UTF-8: lakelet show reads it.")
         names = tuple(f.name for f in table.schema().fields)
-        rows = tuple(tuple(_cell_text(row.get(name)) for name in names) for batch in batches for row in json_rows(batch))
+        rows = tuple(tuple(cell_text(row.get(name)) for name in names) for batch in batches for row in json_rows(batch))
         return Sample(names, rows)
 
 
@@ -147,7 +147,8 @@ def _table_versions(table: Any) -> tuple[TableVersion, ...]:
     return tuple(found)
 
 
-def _cell_text(value: Any) -> str | None:
+def cell_text(value: Any) -> str | None:
+    """A value as the page shows it: redacted, cut at `WIDEST` characters; None for NULL."""
     if value is None:
         return None
     text = redacted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))

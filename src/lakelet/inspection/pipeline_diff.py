@@ -128,7 +128,7 @@ class DatasetDiff:
             "key_source": self.key_source,
             "repeated_keys": 0 if rows is None else rows.repeated_keys,
             "columns": [] if rows is None else [{"name": c.name, "changed": c.changed, "share": round(c.share, 6)} for c in rows.columns],
-            "samples": {} if rows is None else _samples_json(rows),
+            "samples": _samples_json(rows),
             "rules": [vars(rule) for rule in self.rules],
             "dropped": {"before": self.dropped[0], "after": self.dropped[1]},
             "error": None if self.error is None else {"code": self.error.code, "text": "\n".join(self.error.lines())},
@@ -136,9 +136,12 @@ class DatasetDiff:
         }
 
 
-def _samples_json(rows: TableComparison) -> dict[str, Any]:
+def _samples_json(rows: TableComparison | None) -> dict[str, Any]:
+    if rows is None:
+        return {"added": [], "removed": [], "changed": [], "changed_rows": []}
     changed = [{"column": c.name, **vars(sample)} for c in rows.columns for sample in c.samples]
-    return {"added": list(rows.added_rows), "removed": list(rows.removed_rows), "changed": changed}
+    pairs = [{"before": before, "after": after} for before, after in rows.changed_rows]
+    return {"added": list(rows.added_rows), "removed": list(rows.removed_rows), "changed": changed, "changed_rows": pairs}
 
 
 @dataclass(frozen=True)
@@ -331,7 +334,7 @@ class _Comparing:
         rows = compared(stored, after, key, self.request.ignored)
         if before is None:
             rows = replace(rows, schema=tuple(_new_columns(after)))
-        notes += _row_notes(rows)
+        notes += (*_row_notes(rows), *self._left_out(stored, after))
         if not one.resettable:
             notes = (*notes, f"its property {RESET_ALLOWED} is false: only new input was read")
         rules, dropped = self._rules(one)
@@ -375,6 +378,13 @@ class _Comparing:
         known = one.keys[0] if one.keys else None
         why = f"the {known[1]} ({', '.join(known[0])}) cannot be compared" if known else "no key is known"
         return (), "", (f"{why}: a changed row counts as removed and added; name the key with --key COL,…",)
+
+    def _left_out(self, before: DataFrame, after: DataFrame) -> Iterator[str]:
+        """A note that names the ignored columns of a dataset."""
+        ignored = {name.lower() for name in self.request.ignored}
+        found = dict.fromkeys(name for name in (*after.columns, *before.columns) if name.lower() in ignored)
+        if found:
+            yield f"values not compared, by --ignore: {', '.join(found)}"
 
     def _rules(self, one: _Dataset) -> tuple[tuple[RuleDifference, ...], tuple[int | None, int | None]]:
         """The rules whose counts differ, and the dropped rows before and after."""

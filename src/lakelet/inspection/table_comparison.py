@@ -64,6 +64,7 @@ class TableComparison:
         repeated_keys: how many keys with a difference have several rows on a side. Such rows are paired in the order of their values.
         columns: the columns whose values differ, most first.
         added_rows, removed_rows: samples.
+        changed_rows: samples, each before and after: the rows with the smallest keys.
         not_compared: columns whose type changed so that values cannot be compared.
     """
 
@@ -79,6 +80,7 @@ class TableComparison:
     added_rows: tuple[Mapping[str, Any], ...] = ()
     removed_rows: tuple[Mapping[str, Any], ...] = ()
     not_compared: tuple[str, ...] = ()
+    changed_rows: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
 
     @property
     def equal(self) -> bool:
@@ -191,16 +193,18 @@ class _Work:
             added, removed, changed, repeated, *by_column = (int(value or 0) for value in found)
             before = self.before.count()
             order = sorted((at for at, count in enumerate(by_column) if count), key=lambda at: (-by_column[at], at))
-            samples = self._samples(pairs, order[:_SAMPLED_COLUMNS], both)
+            first = self._changed_rows(pairs.where(both), _FIRST) if order else []
+            samples = self._samples(pairs, first, order[:_SAMPLED_COLUMNS], both)
             matched = max(1, before - removed)
             columns = [ChangedColumn(self.columns[at].after, by_column[at], by_column[at] / matched, samples.get(at, ())) for at in order]
             keys = [self.names[at] for at in self.key]
             added_rows = self._rows(pairs.where(F.col(_BEFORE).isNull()).select(f"{_AFTER}.*"), keys) if added else ()
             removed_rows = self._rows(pairs.where(F.col(_AFTER).isNull()).select(f"{_BEFORE}.*"), keys) if removed else ()
         key = tuple(self.columns[at].after for at in self.key)
-        after = before + added - removed
+        after, every = before + added - removed, range(len(self.columns))
+        changed_rows = tuple((self._shown(row[_BEFORE], every), self._shown(row[_AFTER], every)) for row in first[:SAMPLES])
         return TableComparison(
-            schema, before, after, added, removed, changed, key, repeated, tuple(columns), added_rows, removed_rows, apart
+            schema, before, after, added, removed, changed, key, repeated, tuple(columns), added_rows, removed_rows, apart, changed_rows
         )
 
     def _side(self, frame: DataFrame, sign: int) -> DataFrame:
@@ -230,13 +234,14 @@ class _Work:
         name = self.names[at]
         return ~F.col(_BEFORE)[name].eqNullSafe(F.col(_AFTER)[name])
 
-    def _samples(self, pairs: DataFrame, columns: Sequence[int], both: Column) -> dict[int, tuple[ChangedValue, ...]]:
-        """Samples of some columns: the rows with the smallest keys. One query of some rows has them for most columns."""
-        changed = self._changed_rows(pairs.where(both), _FIRST) if columns else []
+    def _samples(
+        self, pairs: DataFrame, changed: Sequence[Mapping[str, Any]], columns: Sequence[int], both: Column
+    ) -> dict[int, tuple[ChangedValue, ...]]:
+        """Samples of some columns: the rows with the smallest keys. `changed`: the first changed rows, which have them for most columns."""
         found = {}
         for at in columns:
             name = self.names[at]
-            rows = [row for row in changed if row[_BEFORE][name] != row[_AFTER][name]][:SAMPLES]
+            rows: Sequence[Mapping[str, Any]] = [row for row in changed if row[_BEFORE][name] != row[_AFTER][name]][:SAMPLES]
             rows = rows or self._changed_rows(pairs.where(both & self._differs(at)), SAMPLES)
             kind = self.columns[at].kind
             found[at] = tuple(

@@ -65,8 +65,9 @@ def test_nothing_changed_compares_nothing(orders: Project) -> None:
 
 def test_a_changed_stream_is_computed_over_all_its_input_with_what_reads_it(orders: Project) -> None:
     orders.write(PIPELINE.replace('"id", "team", "amount"', '"id", "team", (F.col("amount") + 1).alias("amount")', 1))
-    found = diffed(orders, key=("id",))
+    found = diffed(orders, key=("id",), ignored=("Orders",))
     assert list(found) == ["gold", "silver"]
+    assert (found["gold"].notes, found["silver"].notes) == (("values not compared, by --ignore: orders",), ())
     assert (found["silver"].state, counts(found["silver"]), found["silver"].key_source) == ("different", (0, 0, 3), "given")
     assert [(c.name, c.changed, c.share) for c in found["silver"].rows.columns] == [("amount", 3, 1.0)]
     assert (found["gold"].key_source, found["gold"].rows.key, counts(found["gold"])) == ("keys of the query", ("team",), (0, 0, 2))

@@ -98,6 +98,8 @@ def test_rows_are_added_removed_and_changed_by_key(spark: Any) -> None:
     assert [(c.name, c.changed, round(c.share, 2)) for c in found.columns] == [("v", 2, 0.67), ("n", 1, 0.33)]
     assert [(s.key, s.before, s.after) for s in found.columns[0].samples] == [({"k": None}, 1, 5), ({"k": "b"}, 1, 2)]
     assert (found.added_rows, found.removed_rows) == (({"k": "e", "n": 1, "v": 1},), ({"k": "d", "n": 1, "v": 1},))
+    assert found.changed_rows[0] == ({"k": None, "n": 1, "v": 1}, {"k": None, "n": 1, "v": 5})
+    assert [after["k"] for _, after in found.changed_rows] == [None, "b"]
 
 
 def test_rows_of_a_repeated_key_are_paired_by_their_values(spark: Any) -> None:

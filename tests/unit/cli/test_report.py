@@ -15,6 +15,7 @@ from lakelet.cli import report
 from lakelet.cli.main import main
 from lakelet.config.update_config import load_config
 from tests.event_logs import shop, store
+from tests.unit.cli.test_diff_texts import FOUND
 
 
 @pytest.fixture
@@ -43,6 +44,23 @@ def test_a_report_lies_in_the_storage_and_says_where(project, capsys) -> None:
     ]
     assert (project / "public" / "index.html").is_file()
     assert (project / "public" / "data" / "update-2.js").is_file()
+
+
+def test_a_difference_is_on_the_page_that_names_its_file_and_on_no_other(project, capsys) -> None:
+    (project / "change.json").write_text(json.dumps(FOUND.as_json()))
+    assert main(["report", "--diff", "change.json", "--out", "public"]) == 0
+    assert '"name":"main.shop.orders"' in (project / "public" / "data" / "change.js").read_text()
+    assert main(["report", "--out", "public"]) == 0
+    assert not (project / "public" / "data" / "change.js").exists()
+    assert '"change"' not in (project / "public" / "data" / "overview.js").read_text()
+
+
+def test_a_file_without_a_difference_is_refused_before_anything_is_written(project, capsys) -> None:
+    assert main(["report", "--diff", "pyproject.toml", "--out", "public"]) == 2
+    assert "[USAGE] --diff pyproject.toml: this file is not a result of lakelet diff" in capsys.readouterr().err
+    assert not (project / "public").exists()
+    assert main(["dashboard", "--diff", "nothing.json"]) == 2
+    assert "No such file" in capsys.readouterr().err
 
 
 def test_a_folder_with_other_files_is_refused(project, capsys) -> None:
@@ -80,7 +98,8 @@ def test_the_setting_is_true_or_false(project, capsys) -> None:
 
 
 def test_the_dashboard_says_its_address_and_ends_at_ctrl_c_with_a_sentence(project) -> None:
-    command = [sys.executable, "-m", "lakelet", "dashboard", "--port", "0", "--json"]
+    (project / "change.json").write_text(json.dumps(FOUND.as_json()))
+    command = [sys.executable, "-m", "lakelet", "dashboard", "--port", "0", "--json", "--diff", "change.json"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
@@ -88,6 +107,8 @@ def test_the_dashboard_says_its_address_and_ends_at_ctrl_c_with_a_sentence(proje
             assert url.startswith("http://127.0.0.1:")
             with urllib.request.urlopen(f"{url}data/overview.js", timeout=10) as answer:
                 assert b'"live":true' in answer.read()
+            with urllib.request.urlopen(f"{url}data/change.js", timeout=10) as answer:
+                assert answer.read().startswith(b'lakelet("change",')
             running.send_signal(signal.SIGINT)
             _, err = running.communicate(timeout=20)
         finally:
