@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/rules.py --sources delta json --rows 2000000 --broken 3 --rounds 5
 
 Variants: no rule, 10 rules, 50 rules (they count); the same conditions as a filter of the query that keeps every row, which is what
-judging them costs without counting; 10 rules that drop the broken rows, and the same with `lakelet.quarantine`. A source is a Delta table
+judging them costs without counting; 10 rules that drop the broken rows, and the same with `lakelet.quarantine`. `3 samples` and the like
+are rules of which three rows are kept (`lakelet.sampleRows`), against `3 rules` without. A source is a Delta table
 or JSON files, made once; every update starts with an empty storage in the same Spark session. The time is that of the flow, from its
 event RUNNING to COMPLETED, and processor time of Python and Java beside it. Prints quartiles per variant and the ratios of the medians.
 Bars: 10 rules 1.05, 50 rules 1.15 of none; quarantine 1.3 of the same rules without it, at a few percent of broken rows.
@@ -33,6 +34,9 @@ RATIOS = (
     ("50 filters", "none", None),
     ("10 rules", "10 filters", None),
     ("50 rules", "50 filters", None),
+    ("3 samples", "3 rules", None),
+    ("10 samples", "10 rules", None),
+    ("drop samples", "drop", None),
     ("quarantine", "drop", 1.3),
     ("clean quarantine", "clean drop", 1.05),
 )
@@ -81,7 +85,7 @@ def make(spark: Any, folder: Path, source: str, rows: int) -> Path:
     return place
 
 
-def timed(spark: Any, folder: Path, code: str, place: Path, source: str, rows: int) -> tuple[float, float]:
+def timed(spark: Any, folder: Path, code: str, place: Path, source: str, rows: int, samples: bool) -> tuple[float, float]:
     """Seconds of the flow in an update from an empty storage, on the clock and of processors."""
     from lakelet import load
 
@@ -89,7 +93,8 @@ def timed(spark: Any, folder: Path, code: str, place: Path, source: str, rows: i
     folder.mkdir()
     (folder / "pipeline.py").write_text(code)
     tables = {"bronze": str(place)} if source == "delta" else {}
-    found = load(folder / "pipeline.py", storage=folder / "storage", parameters={"landing": str(place)}, tables=tables, spark=spark)
+    parameters = {"landing": str(place), "lakelet.sampleRows": "3" if samples else "0"}
+    found = load(folder / "pipeline.py", storage=folder / "storage", parameters=parameters, tables=tables, spark=spark)
     marks: dict[str, tuple[datetime, float]] = {}
     offered = 0
 
@@ -137,7 +142,8 @@ def main() -> None:
             processor: dict[str, list[float]] = {variant: [] for variant in given.variants}
             for number in range(given.rounds + 1):  # the first one warms up
                 for variant in given.variants:
-                    seconds, used = timed(spark, folder / "run", pipeline(source, variant, given.broken), place, source, given.rows)
+                    code = pipeline(source, variant, given.broken)
+                    seconds, used = timed(spark, folder / "run", code, place, source, given.rows, "samples" in variant)
                     if number:
                         clock[variant].append(seconds)
                         processor[variant].append(used)

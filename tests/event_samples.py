@@ -87,8 +87,10 @@ def first_update(log: Log) -> None:
     for flow in ("orders", "customers"):
         log.flow(u, flow, "QUEUED")
         log.flow(u, flow, "RUNNING", metrics={"backlog_files": 3, "backlog_bytes": 300})
-    log.measured(u, "orders", 10, 2, 10, 2)
-    log.measured(u, "orders", 5, 1, 5, 1, quarantined_records=1)
+    samples = [{"name": "id_ok", "dataset": "main.shop.orders", "row_json": '{"id": null}', "file": "/landing/a.json"}]
+    log.measured(u, "orders", 10, 2, 10, 2, samples=samples)
+    more = {"name": "id_ok", "dataset": "main.shop.orders", "row_json": '{"id": null, "note": "it\'s \\"ü\\""}'}
+    log.measured(u, "orders", 5, 1, 5, 1, quarantined_records=1, samples=[*samples, more])
     log.flow(u, "customers", "RUNNING", metrics={"num_upserted_rows": 4, "num_deleted_rows": 1})
     log.flow(u, "export", "RUNNING", sink="main.shop.export", metrics={"num_output_rows": 7})
     change = {"added": [{"name": "note", "type": "string"}], "widened": [{"name": "n", "from": "int", "to": "bigint"}]}

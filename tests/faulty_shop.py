@@ -154,6 +154,7 @@ class FaultyShop:
 
     def open(self) -> FaultyShop:
         self.project.write(PIPELINE)
+        self.project.parameters["lakelet.sampleRows"] = "3"
         rules = self.project.folder / "expectations"
         rules.mkdir(exist_ok=True)
         (rules / "shop.yml").write_text(RULES)

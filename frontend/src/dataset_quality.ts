@@ -3,6 +3,7 @@
 import { chart, figure, type Line } from "./charts";
 import { css, empty, h, section } from "./dom";
 import { compact, percent, when } from "./format";
+import { link, toUpdate } from "./links";
 import { ownerLine } from "./owners";
 import {
   checkTable,
@@ -90,7 +91,13 @@ export function rules(page: DatasetPage): HTMLElement {
   const slots = slotsOf(page.rules);
   const row = (rule: Rule) => {
     const constraint = h("small.code", {}, rule.constraint);
-    const name = rowHead(h("code.rule", {}, rule.name), constraint, stateLines(rule), ownerLine(rule));
+    const name = rowHead(
+      h("code.rule", {}, rule.name),
+      constraint,
+      stateLines(rule),
+      brokenRows(rule),
+      ownerLine(rule),
+    );
     return h(rowName(rule), {}, name, ruleCells(rule, slots));
   };
   return section(
@@ -101,6 +108,21 @@ export function rules(page: DatasetPage): HTMLElement {
       : null,
     page.checks.length ? [h("h3", {}, "Checks of the whole table"), checkTable(page.checks)] : null,
   );
+}
+
+/** A few rows that broke a rule, each by the columns that the rule reads. */
+function brokenRows(rule: Rule): HTMLElement | null {
+  const found = rule.sample;
+  if (!found) return null;
+  const row = ([values, file]: [[string, string][], string | null]) =>
+    h(
+      "li",
+      {},
+      values.map(([name, value]) => h("code", {}, `${name} = ${value}`)),
+      file ? h("small", {}, file.replace(/^file:(\/\/)?/, "")) : "",
+    );
+  const title = h("small", {}, "rows that broke it, of update ", link(toUpdate(found.n), found.short));
+  return h("div.broke", {}, title, h("ul", {}, found.rows.map(row)));
 }
 
 export function quarantine(page: DatasetPage): HTMLElement {

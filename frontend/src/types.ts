@@ -164,6 +164,13 @@ export interface Rule extends About, RuleState {
   name: string;
   constraint: string;
   action: string;
+  sample: BrokenRows | null;
+}
+/** Rows that broke a rule in update `n`; of each the names and values of some columns, and the file that it came in. */
+export interface BrokenRows {
+  n: number;
+  short: string;
+  rows: [[string, string][], string | null][];
 }
 export interface Sample {
   columns: string[];

@@ -365,7 +365,8 @@ class Pipeline:
             _pickle_by_value(found.helpers)
             catalog = Catalog.of(found.definitions, config.namespace, stored)
             reporter = Reporter(owner.id, config.name, update_id, storage, catalog.sinks(), write)
-            environment = Environment.of(spark, catalog, reporter, config.parameters)
+            keys = {key: columns for key, made in checks.items() if (columns := _unique_columns(made))}
+            environment = Environment.of(spark, catalog, reporter, config.parameters, keys)
             yield LoadedPipeline(config, found, environment, owner, checks), end_watching
 
 
@@ -397,6 +398,11 @@ def _table_checks(config: PipelineConfig) -> tuple[Mapping[str, tuple[TableCheck
         return table_checks(config.root / RULES, config.namespace), ()
     except DefinitionErrors as invalid:
         return {}, invalid.errors
+
+
+def _unique_columns(checks: Sequence[TableCheck]) -> tuple[str, ...]:
+    """The columns that the first check of uniqueness names; empty without one."""
+    return next((check.unique_columns for check in checks if check.unique_columns), ())
 
 
 def _without_package(found: LoadedSources, checks: Mapping[str, tuple[TableCheck, ...]]) -> Sequence[LakeletError]:

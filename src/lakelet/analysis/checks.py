@@ -23,6 +23,7 @@ from lakelet.analysis.plan_facts import Placeholders, aggregates_all
 from lakelet.analysis.results import BatchPlan
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.cdc.checks import is_unordered
+from lakelet.config.properties import PERSONAL_COLUMNS
 from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed, without_rows
 from lakelet.language.model import Dataset, Flow, Kind, RefreshPolicy, Replacement
@@ -312,6 +313,22 @@ def _check_columns(dataset: Dataset, schema: StructType) -> None:
             dataset=str(dataset.name),
             nearest=() if twice else nearest_names(unknown[0], names),
             todo="Column names of a table do not differ by case alone." if twice else None,
+        )
+    _check_personal_columns(dataset, names)
+
+
+def _check_personal_columns(dataset: Dataset, names: Sequence[str]) -> None:
+    """Refuse a personal column that the table does not have: a name that is misspelt would hide nothing. Raises PROPERTY_INVALID."""
+    known = {name.lower() for name in names}
+    unknown = next((name for name in dataset.personal_columns if name.lower() not in known), None)
+    if unknown is not None:
+        raise LakeletError(
+            "PROPERTY_INVALID",
+            f"{PERSONAL_COLUMNS} names {unknown!r}, which is not a column of the table",
+            where=dataset.where,
+            dataset=str(dataset.name),
+            nearest=nearest_names(unknown, names),
+            todo="Name columns of the table, with commas between them.",
         )
 
 

@@ -38,6 +38,15 @@ def strict_actions(parameters: Mapping[str, str]) -> bool:
         raise LakeletError("PROPERTY_INVALID", f"{STRICT}: {problem}", todo="Correct the value in the pipeline's configuration.") from None
 
 
+def sampled_rows(parameters: Mapping[str, str]) -> int:
+    """How many rows that break a rule are kept for each rule and batch. Raises PROPERTY_INVALID for a value that is not such a number."""
+    try:
+        return properties.sample_rows(parameters)
+    except ValueError as problem:
+        todo = "Correct the value in the pipeline's configuration; 0 keeps no rows."
+        raise LakeletError("PROPERTY_INVALID", f"{properties.SAMPLE_ROWS}: {problem}", todo=todo) from None
+
+
 OpenRows = Callable[[Dataset, Any], DataFrame | None]
 """(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
 
@@ -70,8 +79,9 @@ class AnalysisInputs:
     ever_run: bool
 
     def __post_init__(self) -> None:
-        """Raises PROPERTY_INVALID for a wrong value of lakelet.strictActions, also where no function asks for rows."""
+        """Raises PROPERTY_INVALID for a wrong value of a setting of Lakelet's own, also where nothing depends on it."""
         strict_actions(self.parameters)
+        sampled_rows(self.parameters)
 
     @cached_property
     def strict(self) -> bool:

@@ -22,8 +22,12 @@ DROP_INACTIVE = "pipelines.dropInactiveTables"
 QUARANTINE = "lakelet.quarantine"
 OWNER = ("lakelet.owner", "owner")
 TAGS = ("lakelet.tags", "tags")
-LAKELET_PROPERTIES = (QUARANTINE, OWNER[0], TAGS[0])
+PERSONAL_COLUMNS = "lakelet.personalColumns"
+LAKELET_PROPERTIES = (QUARANTINE, OWNER[0], TAGS[0], PERSONAL_COLUMNS)
 """Table properties of Lakelet's own."""
+SAMPLE_ROWS = "lakelet.sampleRows"
+"""Configuration key: how many rows that break a rule the event log keeps for each rule and batch."""
+DEFAULT_SAMPLE_ROWS, MOST_SAMPLE_ROWS = 0, 20
 MANAGED = "pipelines.autoOptimize.managed"
 Z_ORDER = "pipelines.autoOptimize.zOrderCols"
 MIN_PAUSE = "spark.sql.pipelines.execution.watchdog.minRetryTime"
@@ -48,7 +52,25 @@ def owner_in(table_properties: Mapping[str, str]) -> str:
 
 def tags_in(table_properties: Mapping[str, str]) -> tuple[str, ...]:
     """The tags of a table: its property has them with commas between them."""
-    return tuple(dict.fromkeys(tag for text in (look_up(table_properties, *TAGS) or "").split(",") if (tag := text.strip())))
+    return _listed_in(look_up(table_properties, *TAGS))
+
+
+def personal_in(table_properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns with personal data, as the property of a table names them with commas between them."""
+    return _listed_in(look_up(table_properties, PERSONAL_COLUMNS))
+
+
+def _listed_in(text: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for piece in (text or "").split(",") if (part := piece.strip())))
+
+
+def sample_rows(parameters: Mapping[str, str]) -> int:
+    """How many rows that break a rule are kept for each rule and batch; 0 for none. Raises ValueError."""
+    given = look_up(parameters, SAMPLE_ROWS)
+    found = DEFAULT_SAMPLE_ROWS if given is None else whole(given)
+    if found > MOST_SAMPLE_ROWS:
+        raise ValueError(f"a whole number from 0 to {MOST_SAMPLE_ROWS} is expected")
+    return found
 
 
 def whole(text: str) -> int:

@@ -6,6 +6,7 @@ equal things are kept as columns or tuples to be short: 500 datasets and 1,000 u
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -41,6 +42,9 @@ ID_LENGTH = 12
 """Characters of an update's id in addresses: no two updates have the same ones."""
 RECENT = 40
 """Number of newest updates in the overview, and of measurements of a rule in the matrix."""
+
+_HIDDEN = "***"
+"""What is shown of a value of a personal column."""
 
 Document = dict[str, Any]
 
@@ -198,7 +202,17 @@ class Site:
         others.sort(key=lambda one: pass_rate(*one[1]["points"][-1][1:]) or 0)
         for about, row in (*(one for one in rules if one[0]["stopped"]), *checks, *others):
             if row["failing"] is not None:
-                yield {"dataset": self.views[row["d"]].name, **about, "owner": row["owner"], **self._since(row["failing"])}
+                dataset = self.views[row["d"]].name
+                shown = self._sample_json(dataset, row["rule"], [point[0] for point in row["points"]]) if "rule" in about else {}
+                yield {"dataset": dataset, **about, "owner": row["owner"], **self._since(row["failing"]), **shown}
+
+    def _sample_json(self, dataset: str, rule: str, numbers: Sequence[int]) -> Document:
+        """The rows that broke a rule in the newest update that has some, for scripts."""
+        update = self._newest_sampled(dataset, rule, numbers)
+        if update is None:
+            return {}
+        rows = [{"values": json.loads(one.row_json), "file": one.file} for one in update.samples_by_rule[dataset, rule]]
+        return {"sample": {"update": update.id, "rows": rows}}
 
     def _since(self, streak: Sequence[Any]) -> Document:
         number, updates, text = streak
@@ -226,8 +240,13 @@ class Site:
             "source": text and {"file": text.file, "line": text.line, "first": text.first, "lines": list(text.lines)},
             "schema": [_schema_document(c, u) for u in self.history.updates for c in u.schema_changes if c.dataset == view.name],
             "failures": [_failure_document(run, view.last.number) for run in view.last.runs if run.failure] if view.last else [],
-            "table": _table_document(facts),
+            "table": _table_document(facts, self._personal_columns),
         }
+
+    @cached_property
+    def _personal_columns(self) -> frozenset[str]:
+        """Names of columns, in lower case, whose values the page does not show, of any dataset."""
+        return frozenset(name.lower() for definition in self.history.definitions.values() for name in definition.personal_columns)
 
     def _dataset_columns(self, view: DatasetView) -> tuple[tuple[str, str], ...]:
         """Of the stored table; before there is one, of the query."""
@@ -253,7 +272,15 @@ class Site:
         for series in view.rules:
             points = [_rule_point(*point) for point in series.points]
             rule = defined.get(series.rule)
-            found.append({"name": series.rule, **_rule_document(rule), **self._rule_state(series, rule), "points": points})
+            found.append(
+                {
+                    "name": series.rule,
+                    **_rule_document(rule),
+                    **self._rule_state(series, rule),
+                    "points": points,
+                    "sample": self._sample_of_rule(series),
+                }
+            )
         return found
 
     def _rule_state(self, series: RuleSeries, rule: RuleDefinition | None) -> Document:
@@ -267,6 +294,18 @@ class Site:
             "edits": [[edit.number, edit.text, *edit.before] for edit in edits],
             "stops": self._stopping_values(series, rule),
         }
+
+    def _sample_of_rule(self, series: RuleSeries) -> Document | None:
+        """Rows that broke the rule in the newest update that has some: its number and first characters, values and file of each row."""
+        update = self._newest_sampled(series.dataset, series.rule, [number for number, _ in series.points])
+        if update is None:
+            return None
+        samples = update.samples_by_rule[series.dataset, series.rule]
+        return {"n": update.number, "short": update.short, "rows": [[list(map(list, one.values)), one.file] for one in samples]}
+
+    def _newest_sampled(self, dataset: str, rule: str, numbers: Sequence[int]) -> UpdateSummary | None:
+        updates = (self.history.updates[number] for number in reversed(numbers))
+        return next((update for update in updates if (dataset, rule) in update.samples_by_rule), None)
 
     def _stopping_values(self, series: RuleSeries, rule: RuleDefinition | None) -> list[list[str]] | None:
         if rule is None or rule.action.lower() != "fail" or not series.points:
@@ -447,11 +486,13 @@ def _source_place(flow: Any) -> list[Any] | None:
     return [flow.source.file, flow.source.line] if flow.source else None
 
 
-def _sample_document(sample: Sample) -> Document:
-    return {"columns": list(sample.columns), "rows": [list(row) for row in sample.rows], "note": sample.note}
+def _sample_document(sample: Sample, personal: frozenset[str]) -> Document:
+    hidden = [name.lower() in personal for name in sample.columns]
+    rows = [[_HIDDEN if hides and value is not None else value for value, hides in zip(row, hidden, strict=True)] for row in sample.rows]
+    return {"columns": list(sample.columns), "rows": rows, "note": sample.note}
 
 
-def _table_document(facts: TableFacts | None) -> Document | None:
+def _table_document(facts: TableFacts | None, personal: frozenset[str]) -> Document | None:
     if facts is None:
         return None
     return {
@@ -460,8 +501,8 @@ def _table_document(facts: TableFacts | None) -> Document | None:
         "bytes": facts.bytes,
         "files": facts.files,
         "versions": [[v.number, v.at, v.operation, v.rows] for v in facts.versions],
-        "sample": _sample_document(facts.sample),
-        "quarantine": facts.quarantine and {**_sample_document(facts.quarantine), "held": facts.held},
+        "sample": _sample_document(facts.sample, personal),
+        "quarantine": facts.quarantine and {**_sample_document(facts.quarantine, personal), "held": facts.held},
     }
 
 

@@ -175,7 +175,7 @@ def _timestamp_literal(timestamp: datetime) -> str:
     return f"TIMESTAMP '{timestamp.astimezone(timezone.utc).isoformat()}'"
 
 
-_FORMAT = 7
+_FORMAT = 8
 _WITH_DEFINITIONS = 2
 """Number of newest updates of a pipeline that keep their definitions: the page compares the last one with those before."""
 

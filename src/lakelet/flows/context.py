@@ -28,6 +28,7 @@ from lakelet.flows.environment import Environment
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.plan.decisions import Strategy
+from lakelet.spark.expectations.samples import SamplePolicy
 from lakelet.spark.names.cloud_files_state import STATES, dataset_states
 from lakelet.spark.names.from_json import Growth, JsonSchemas
 from lakelet.spark.names.repeated_calls import FILE_METADATA
@@ -103,6 +104,11 @@ class FlowTask:
         """
         rocks = {_STATE_STORE: _ROCKS} if self.flow.stream.processor else {}
         return {**rocks, **self.flow.of_views, **self.dataset.spark_conf, **self.declared.spark_conf}
+
+    @property
+    def samples(self) -> SamplePolicy:
+        """Which rows that break its rules are kept with the counts."""
+        return self.environment.samples(self.declared)
 
     def stored(self) -> StoredDataset:
         return self.environment.stored(self.dataset, self.analyzed.kind)
@@ -274,6 +280,10 @@ class RunReader(QueryReader):
         if known is None and version is not None:  # Delta takes the newest version at the time of the job otherwise
             jreader = plain_reader(self.spark, streaming=False, options={"versionAsOf": str(version)})
         return self.stored(str(path), streaming, jreader) if known is None else known
+
+    @property
+    def samples(self) -> SamplePolicy:
+        return self.environment.samples(self.flow)
 
     def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
         found = super().with_rules(dataset, frame)

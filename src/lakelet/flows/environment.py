@@ -13,22 +13,23 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from lakelet.analysis.analyzer import Analyzer
 from lakelet.analysis.file_sources import FileSources
-from lakelet.analysis.results import AnalyzedFlow
+from lakelet.analysis.results import AnalyzedFlow, sampled_rows
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader.continuous_rounds import QueryRounds
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.checkpoints import has_run
 from lakelet.jvm.streams import end_listening, release
-from lakelet.language.model import Dataset, Kind
+from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.plan.kinds import APPEND
+from lakelet.spark.expectations.samples import SamplePolicy
 from lakelet.spark.names.catalog import Catalog, ReadsFound
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.delta.known_files import LiveFiles
@@ -153,11 +154,15 @@ class UpdateMemory:
             self._pins.pop(str(path), None)
 
 
+_NO_KEYS: Mapping[str, tuple[str, ...]] = {}
+
+
 @dataclass(frozen=True)
 class Environment:
     """One update's surroundings, shared by its flows.
 
-    sources: opens the file sources of flows. analyzer: analyses the pipeline, and single datasets again, on what is stored now.
+    sources: opens the file sources of flows. analyzer: analyses the pipeline, and single datasets again, on what is stored now. keys: by
+    dataset the columns that a check finds unique; they identify a row in samples.
     """
 
     spark: UpdateSession
@@ -167,18 +172,39 @@ class Environment:
     sources: FileSources
     analyzer: Analyzer
     memory: UpdateMemory = field(default_factory=UpdateMemory)
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spark: UpdateSession, catalog: Catalog, reporter: Reporter, parameters: Mapping[str, str]) -> Environment:
-        """The surroundings of an update that begins. `parameters`: the pipeline's configuration."""
+    def of(
+        cls,
+        spark: UpdateSession,
+        catalog: Catalog,
+        reporter: Reporter,
+        parameters: Mapping[str, str],
+        keys: Mapping[str, tuple[str, ...]] = _NO_KEYS,
+    ) -> Environment:
+        """The surroundings of an update that begins. `parameters`: the pipeline's configuration. `keys`: see the class."""
         storage = reporter.storage
         sources = FileSources(spark, storage)
         analyzer = Analyzer(spark, storage, catalog, parameters, sources, partial(has_run, storage))
-        return cls(spark, storage, catalog, reporter, sources, analyzer)
+        return cls(spark, storage, catalog, reporter, sources, analyzer, keys=keys)
+
+    @cached_property
+    def personal_columns(self) -> frozenset[str]:
+        """Names in lower case: a column that one dataset calls personal is hidden in the samples of all."""
+        return frozenset(name.lower() for dataset in self.catalog.datasets.values() for name in dataset.personal_columns)
+
+    def samples(self, flow: Flow) -> SamplePolicy:
+        """Which rows that break the rules of a flow, its target's and its views', are kept, and by which columns they are known."""
+        dataset = self.catalog.datasets.get(flow.target.key)
+        of_changes = [path[0] for path in flow.changes.keys] if flow.changes is not None else []
+        replaced = flow.replaces.keys if flow.replaces is not None else ()
+        keys = (*(dataset.primary_key if dataset is not None else ()), *of_changes, *replaced, *self.keys.get(flow.target.key, ()))
+        return SamplePolicy(sampled_rows(self.analyzer.parameters), self.personal_columns, tuple(dict.fromkeys(keys)))
 
     def begun_again(self, parameters: Mapping[str, str]) -> Environment:
         """The same before anything was found out about the storage."""
-        return Environment.of(self.spark, replace(self.catalog, reads=ReadsFound()), self.reporter, parameters)
+        return Environment.of(self.spark, replace(self.catalog, reads=ReadsFound()), self.reporter, parameters, self.keys)
 
     def stored(self, dataset: Dataset, kind: Kind) -> StoredDataset:
         """Return the registry entry of a dataset, or a new one."""

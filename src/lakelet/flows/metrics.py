@@ -77,6 +77,7 @@ def emit_batch(reporter: Reporter, found: BatchMetrics, *, failed: bool = False)
         quality |= {} if found.quarantined is None else {"quarantined_records": found.quarantined}
         quality |= {} if found.released is None else {"released_records": found.released}
         body["data_quality"] = {**quality, "expectations": [asdict(rule) for rule in found.expectations]}
+        body["data_quality"] |= {"samples": [asdict(sample) for sample in found.samples]} if found.samples else {}
     if found.late:
         body["metrics"]["num_rows_dropped_by_watermark"] = found.late
     reporter.emit(
@@ -237,6 +238,7 @@ def batch_metrics(
         dropped=sum(rows.counts.dropped for rows in judged),
         expectations=tuple(count for rows in judged for count in rows.rule_counts()),
         quarantined=found.dropped if task.dataset.keeps_dropped else None,
+        samples=tuple(sample for rows in judged for sample in rows.row_samples()),
     )
 
 

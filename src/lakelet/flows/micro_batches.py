@@ -75,7 +75,7 @@ class MicroBatches:
         reached("batch.started")
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
         hold = self.quarantine is not None and self.quarantine.active
-        rows = judged(batch, self.rules, observation, hold=hold)
+        rows = judged(batch, self.rules, observation, hold=hold, samples=self.task.samples)
         txn = Txn(f"{self.task.name}/{self.task.checkpoint_name()}", number)
         write = _WRITERS[self.task.flow.kind]
         written = write(self, _Batch(batch, rows, txn, txn.version == self.replay, partial(self._measured, observation, number)))

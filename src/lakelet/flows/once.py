@@ -71,7 +71,8 @@ def _append(task: FlowTask, spark: Any, txn: Txn, totals: Totals) -> None:
         measure = partial(query_metrics, task, reader, observation, batch_id=0, event_id=id)
         quarantine = quarantine_of(task, looks=True)
         hold = quarantine is not None and quarantine.active
-        spec, rows = task.table_spec(frame.schema), judged(frame, task.dataset.expectations, observation, hold=hold)
+        spec = task.table_spec(frame.schema)
+        rows = judged(frame, task.dataset.expectations, observation, hold=hold, samples=task.samples)
         # Committed also without a row: the txn must be there.
         written = tables.append(spark, task.path(), rows, spec, txn=txn, measure=measure, replayed=False, quarantine=quarantine)
     assert written is not None  # nothing is looked up without `replayed`

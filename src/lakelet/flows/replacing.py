@@ -63,7 +63,7 @@ def run_part(task: FlowTask) -> Totals:
         with failures_of(task), counted_query(task, spark) as (reader, frame):
             measure = partial(query_metrics, task, reader, observation, event_id=str(uuid.uuid4()))
             condition = at_one_time(frame, replaces.where)
-            rows = judged(frame.alias(_ROW).where(condition), task.dataset.expectations, observation)
+            rows = judged(frame.alias(_ROW).where(condition), task.dataset.expectations, observation, samples=task.samples)
             spec = task.table_spec(frame.schema)
             written = replace_rows(spark, task.path(), _Part(condition, rows), spec, measure=measure)
     assert written is not None  # nothing is looked up without `replayed`

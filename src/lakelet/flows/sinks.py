@@ -62,7 +62,7 @@ class _Reader(RunReader):
     """Judges the rules of views without counting them: sinks have no quality metrics, and what they were given cannot be taken back."""
 
     def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
-        return enforced(frame, dataset.expectations, str(dataset.name))
+        return enforced(frame, dataset.expectations, str(dataset.name), self.samples)
 
 
 def run_sink(task: FlowTask) -> None:

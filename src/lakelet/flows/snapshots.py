@@ -150,7 +150,7 @@ def _apply(task: FlowTask, spec: ChangeSpec, frame: DataFrame, shape: Layout, to
 
     id = event_id(task.stored().path, task.name, task.checkpoint_name(), number)
     measure = partial(query_metrics, task, reader, observation, event_id=id, batch_id=number, batch=batch)
-    rows = judged(frame, rules, observation)
+    rows = judged(frame, rules, observation, samples=task.samples)
     table = ChangeTable(task.path(), task.change_specs, task.table_spec(shape.visible), task.is_streamed(), task.dataset.computed)
     writing.reconcile(frame.sparkSession, table, shape)  # what is compared with the snapshot must be the table
     events = rows if version is None else _differences(task, rows, shape)

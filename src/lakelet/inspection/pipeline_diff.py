@@ -170,6 +170,7 @@ class _Dataset:
     """What is known of a dataset before it is computed.
 
     `keys`: columns that identify a row, with their source, best first. `refused`: why an update that does not reset it fails it.
+    `hidden`: columns, in lower case, whose values no sample shows.
     """
 
     key: str
@@ -179,6 +180,7 @@ class _Dataset:
     keys: tuple[tuple[tuple[str, ...], str], ...]
     change: DefinitionChange | None
     resettable: bool
+    hidden: frozenset[str] = frozenset()
     refused: LakeletError | None = None
 
 
@@ -238,7 +240,8 @@ def _chosen(opened: OpenedPipeline) -> list[_Dataset]:
         analyzed = opened.analysis.datasets.get(key)
         keys = tuple(_keys(analyzed, opened.checks.get(key, ()))) if analyzed is not None else ()
         own = reset_allowed(dataset.table_properties)
-        found.append(_Dataset(key, str(node.name), node.kind, dataset.expectations, keys, changes.get(key), own))
+        hidden = opened.environment.personal_columns
+        found.append(_Dataset(key, str(node.name), node.kind, dataset.expectations, keys, changes.get(key), own, hidden))
     return found
 
 
@@ -250,8 +253,8 @@ def _keys(analyzed: AnalyzedDataset, checks: Sequence[TableCheck]) -> Iterator[t
     if analyzed.dataset.primary_key:
         yield analyzed.dataset.primary_key, "primary key"
     for check in checks:
-        if check.check is not None and check.check.kind == "unique":
-            yield tuple(check.check.arguments["columns"]), f"check {check.name}"
+        if check.unique_columns:
+            yield check.unique_columns, f"check {check.name}"
     if len(analyzed.flows) == 1 and analyzed.flows[0].batch.identifying:
         yield analyzed.flows[0].batch.identifying, "keys of the query"
 
@@ -331,7 +334,7 @@ class _Comparing:
             return replace(start, notes=("it has no table after the update",))
         key, source, notes = self._key(one, before, after)
         stored = before if before is not None else after.limit(0)
-        rows = compared(stored, after, key, self.request.ignored)
+        rows = compared(stored, after, key, self.request.ignored).hiding(lambda name: name.lower() in one.hidden)
         if before is None:
             rows = replace(rows, schema=tuple(_new_columns(after)))
         notes += (*_row_notes(rows), *self._left_out(stored, after))

@@ -8,9 +8,9 @@ NULLs. Maps are compared without order. Rows are counted: a row that one side ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 from lakelet.base.names import quoted
 from lakelet.inspection.json_values import json_rows
 from lakelet.inspection.spark_queries import collected
+from lakelet.spark.expectations.samples import HIDDEN
 from lakelet.storage.delta.schemas import wider
 
 if TYPE_CHECKING:
@@ -81,6 +82,20 @@ class TableComparison:
     removed_rows: tuple[Mapping[str, Any], ...] = ()
     not_compared: tuple[str, ...] = ()
     changed_rows: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
+
+    def hiding(self, hides: Callable[[str], bool]) -> TableComparison:
+        """The same without the values of the columns that `hides` names."""
+
+        def shown(row: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: HIDDEN if hides(name) else value for name, value in row.items()}
+
+        def sample(column: str, one: ChangedValue) -> ChangedValue:
+            before, after = (HIDDEN, HIDDEN) if hides(column) else (one.before, one.after)
+            return ChangedValue(shown(one.key), before, after)
+
+        columns = tuple(replace(column, samples=tuple(sample(column.name, one) for one in column.samples)) for column in self.columns)
+        added, removed = (tuple(map(shown, rows)) for rows in (self.added_rows, self.removed_rows))
+        return replace(self, columns=columns, added_rows=added, removed_rows=removed)
 
     @property
     def equal(self) -> bool:

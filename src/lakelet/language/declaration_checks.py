@@ -67,7 +67,7 @@ def _lakelet_property_errors(dataset: Dataset, definitions: Definitions) -> Iter
             refused = _reason_against_quarantine(dataset, definitions) if wanted else None
             if refused is not None:
                 yield LakeletError("QUARANTINE_REFUSED", refused[0], dataset=name, where=where, todo=refused[1])
-        elif key.lower().startswith("lakelet.") and key.lower() not in LAKELET_PROPERTIES:
+        elif key.lower().startswith("lakelet.") and key.lower() not in {known.lower() for known in LAKELET_PROPERTIES}:
             near = nearest_names(key, LAKELET_PROPERTIES)
             todo = f"Leave it out; tables may have {listed(LAKELET_PROPERTIES, 5)}."
             yield LakeletError("PROPERTY_UNKNOWN", f"Lakelet has no property {key}", dataset=name, where=where, nearest=near, todo=todo)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.base.text import TextEnum
-from lakelet.config.properties import QUARANTINE, look_up, owner_in, tags_in
+from lakelet.config.properties import QUARANTINE, look_up, owner_in, personal_in, tags_in
 
 QueryFunction = Callable[[], Any]
 """A dataset's function: no arguments in, a Spark DataFrame out."""
@@ -144,6 +144,11 @@ class Dataset:
     def tags(self) -> tuple[str, ...]:
         """The tags that its properties have."""
         return tags_in(self.table_properties)
+
+    @property
+    def personal_columns(self) -> tuple[str, ...]:
+        """The columns with personal data, which no sample shows."""
+        return personal_in(self.table_properties)
 
     @property
     def quarantine(self) -> TableName:

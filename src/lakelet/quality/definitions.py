@@ -39,6 +39,11 @@ class TableCheck:
         return {**texts, "tags": list(map(str, tags))} if tags and not isinstance(tags, str) else texts
 
     @property
+    def unique_columns(self) -> tuple[str, ...]:
+        """The columns that it finds unique together; empty of another check."""
+        return tuple(self.check.arguments["columns"]) if self.check is not None and self.check.kind == "unique" else ()
+
+    @property
     def digest(self) -> str:
         """Changes with what is checked, and with its severity."""
         kwargs = {"type": self.expectation.type, "kwargs": self.expectation.kwargs, "severity": self.severity}

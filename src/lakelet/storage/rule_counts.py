@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,28 @@ class RuleCount:
     def pass_rate(self) -> float | None:
         """Between 0 and 1; None without rows."""
         return pass_rate(self.passed, self.failed)
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """A row of `dataset` that broke the rule `name`: its columns as JSON text, cut and masked, and the file that it came in, if known."""
+
+    name: str
+    dataset: str
+    row_json: str
+    file: str | None = None
+
+    @property
+    def values(self) -> tuple[tuple[str, str], ...]:
+        """Its columns: (name, value as text)."""
+        return tuple((str(name), "NULL" if value is None else str(value)) for name, value in json.loads(self.row_json).items())
+
+    @classmethod
+    def of_event(cls, sample: Mapping[str, Any], dataset: str) -> RowSample:
+        """Read an entry of `data_quality.samples`. `dataset`: the one of the event."""
+        file = sample.get("file")
+        row = str(sample.get("row_json") or "{}")
+        return cls(str(sample.get("name")), str(sample.get("dataset") or dataset), row, None if file is None else str(file))
 
 
 def pass_rate(passed: int, failed: int) -> float | None:

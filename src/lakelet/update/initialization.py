@@ -219,6 +219,7 @@ def _emit_dataset(reporter: Reporter, dataset: Dataset, kind: Kind, flows: int, 
         return
     rules = [_rule(r, dataset.owner) for r in dataset.expectations]
     about = _said({"comment": dataset.comment, "owner": dataset.owner, "tags": list(dataset.tags)})
+    about |= _said({"personal_columns": list(dataset.personal_columns)})
     place = source_code(dataset.where, root)
     body = {"dataset_type": kind.name, "num_flows": flows, **about, "expectations": rules, "source_code": place}
     reporter.emit(EventType.DATASET_DEFINITION, f"Dataset '{name}' defined.", body, dataset=name)

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 BY_KIND = {fault.kind: fault for fault in FAULTS}
 RULES = {"warn": "amount_positive", "drop": "has_customer", "fail": "known_currency"}
+LAST_ROWS = {"warn": {"id": "404", "amount": "-5.0"}, "drop": {"id": "409", "customer": "NULL"}, "fail": {"currency": "XXX"}}
+"""One of the rows of the last delivery that break each rule, by the columns that the rule reads and the key of its table."""
 INPUT = {"rescued": "rescued", "broken": "broken", "undecodable": "undecodable", "late": "late"}
 COUNTS = {
     **{kind: f"SELECT update_id, failed_records FROM expectation_metrics WHERE expectation = '{rule}'" for kind, rule in RULES.items()},
@@ -137,6 +139,19 @@ def test_the_page_shows_the_rows_of_faults(shop: Delivered) -> None:
         fault = BY_KIND[kind]
         assert fault.sample is not None
         assert fault.sample in json.dumps(shop.page[fault.dataset])
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_the_page_shows_rows_that_broke_a_rule_and_sql_gives_the_same(shop: Delivered, kind: str) -> None:
+    fault = BY_KIND[kind]
+    [rule] = [one for one in shop.page[fault.dataset]["rules"] if one["name"] == RULES[kind]]
+    update = shop.shop.updates[rule["sample"]["n"]]
+    assert rule["sample"]["short"] == update[:6]
+    query = f"SELECT row_json FROM violation_samples WHERE expectation = '{RULES[kind]}' AND update_id = '{update}'"
+    of_sql = [{name: "NULL" if value is None else value for name, value in json.loads(row).items()} for (row,) in shop.sql(query)]
+    of_page = [dict(values) for values, _ in rule["sample"]["rows"]]
+    assert sorted(of_page, key=repr) == sorted(of_sql, key=repr)
+    assert LAST_ROWS[kind] in of_page
 
 
 def test_queries_of_the_dashboard_count_as_sql_does(shop: Delivered) -> None:

@@ -52,6 +52,13 @@ def test_flow_metrics(spark, storage):
     assert failed[15] == "FLOW_FAILED"
 
 
+def test_violation_samples(spark, storage):
+    assert asked(spark, storage, "SELECT * FROM violation_samples ORDER BY row_json") == [
+        ("u1", at(16), "orders", "main.shop.orders", "id_ok", '{"id": null, "note": "it\'s \\"ü\\""}', None),
+        ("u1", at(15), "orders", "main.shop.orders", "id_ok", '{"id": null}', "/landing/a.json"),
+    ]
+
+
 def test_expectation_metrics(spark, storage):
     assert asked(spark, storage, "SELECT * FROM expectation_metrics ORDER BY update_id") == [
         (

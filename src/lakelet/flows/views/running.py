@@ -24,6 +24,7 @@ from lakelet.language.model import RefreshPolicy
 from lakelet.plan.refresh_choice import Learned
 from lakelet.plan.refreshes import Refresh, Technique
 from lakelet.spark.expectations.measure import judged
+from lakelet.spark.expectations.samples import SamplePolicy, with_earlier
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
@@ -99,7 +100,7 @@ class ViewRun:
         state, technique = self.plan.versions.state, refresh.technique
         found = query_metrics(self.task, reader, observation, event_id=str(uuid.uuid4()))
         view = ComputedFrom(state.fingerprint, state.inputs, technique.name.lower(), self._rows(technique, found.rows), learned)
-        return replace(found if plus is None else _with_earlier(found, plus), view=view)
+        return replace(found if plus is None else _with_earlier(found, plus, self.task.samples), view=view)
 
     def _rows(self, technique: Technique, written: int) -> int | None:
         """About how many rows the view has; groups that come or go by a refresh by key are not counted."""
@@ -140,7 +141,9 @@ class ViewRun:
         self, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure, started: float
     ) -> tables.WriteResult:
         task, spark, quarantine = self.task, frame.sparkSession, quarantine_of(self.task)
-        rows = judged(frame, task.dataset.expectations, observation, hold=quarantine is not None and quarantine.active)
+        rows = judged(
+            frame, task.dataset.expectations, observation, hold=quarantine is not None and quarantine.active, samples=task.samples
+        )
         is_read = quarantine is None and task.target in task.environment.catalog.reads.queried
         written = tables.overwrite(
             *(spark, task.path(), rows, spec),
@@ -165,6 +168,7 @@ class ViewRun:
             rows=0,
             dropped=last.dropped if last is not None else 0,
             expectations=last.expectations if last is not None else (),
+            samples=with_earlier((), last.samples if last is not None else (), task.samples),
             view=ComputedFrom(self.plan.versions.state.fingerprint, self.plan.versions.state.inputs),
         )
 
@@ -178,8 +182,8 @@ class ViewRun:
         return written.version if stored is None or (found is not None and found.event_id == written.metrics.event_id) else stored
 
 
-def _with_earlier(found: BatchMetrics, earlier: BatchMetrics) -> BatchMetrics:
-    """The counts of rules on new rows and on those that were there before. The rows are the new ones."""
+def _with_earlier(found: BatchMetrics, earlier: BatchMetrics, policy: SamplePolicy) -> BatchMetrics:
+    """The counts of rules on new rows and on those that were there before, and samples of both. The rows are the new ones."""
     before = {(rule.dataset, rule.name): rule for rule in earlier.expectations}
     rules = [
         RuleCount(
@@ -189,7 +193,9 @@ def _with_earlier(found: BatchMetrics, earlier: BatchMetrics) -> BatchMetrics:
         )
         for rule in found.expectations
     ]
-    return replace(found, dropped=found.dropped + earlier.dropped, expectations=tuple(rules))
+    judged = {(rule.dataset, rule.name) for rule in rules}
+    samples = with_earlier(found.samples, [one for one in earlier.samples if (one.dataset, one.name) in judged], policy)
+    return replace(found, dropped=found.dropped + earlier.dropped, expectations=tuple(rules), samples=samples)
 
 
 __all__ = ["ViewRun", "run_view"]

@@ -77,7 +77,7 @@ class InPart:
         with runs.on(self._new_rows(), judges=len(runs.plan.shape.leaves) == 1) as (reader, frame):
             check_places(frame)
             spec, observation = self._spec(frame), new_observation()
-            rows = _judged(frame, rules, observation)
+            rows = self._judged(frame, observation)
             last = runs.plan.last if rules or reader.watches else None
 
             def measure() -> BatchMetrics:
@@ -110,7 +110,7 @@ class InPart:
                 computed = schemas.aligned(keys.rows_with(frame), spec.schema)
 
                 def rows(stored: DataFrame) -> DataFrame:
-                    return _judged(keys.rows_without(stored).unionByName(computed), self._rules, observation)
+                    return self._judged(keys.rows_without(stored).unionByName(computed), observation)
 
                 def measure() -> BatchMetrics:
                     return self.measure(reader, observation, refresh)
@@ -165,7 +165,7 @@ class InPart:
                 merged = _Merged(keys, merges, spec.schema, new)
 
                 def rows(stored: DataFrame) -> DataFrame:
-                    return _judged(merged.with_stored(stored), self._rules, observation)
+                    return self._judged(merged.with_stored(stored), observation)
 
                 def within(stored: DataFrame) -> DataFrame:
                     return stored.where(found.condition(_columns(keys)))
@@ -196,6 +196,15 @@ class InPart:
     @property
     def _rules(self) -> tuple[Expectation, ...]:
         return self.runs.task.dataset.expectations
+
+    def _judged(self, rows: DataFrame, observation: Observation) -> DataFrame:
+        """The rows with what their rules count observed. Raises WholeRefresh if a rule needs more than the columns of the result."""
+        try:
+            return judged(rows, self._rules, observation, samples=self.runs.task.samples)
+        except AnalysisException:
+            raise WholeRefresh(
+                Issue(IssueType.EXPECTATIONS, "a rule needs more than the columns of the result", remedy="Let the rule name these alone.")
+            ) from None
 
     @property
     def _based_on(self) -> int:
@@ -251,16 +260,6 @@ class _Merged:
         types = {field.name.lower(): field.dataType for field in self.schema.fields}
         values = [_FUNCTIONS[merge](F.col(quoted(name))).cast(types[name.lower()]).alias(name) for name, merge in self.merges.items()]
         return both.groupBy(*_columns(self.keys)).agg(*values)
-
-
-def _judged(rows: DataFrame, rules: Sequence[Expectation], observation: Observation) -> DataFrame:
-    """The rows with what their rules count observed. Raises WholeRefresh if a rule needs more than the columns of the result."""
-    try:
-        return judged(rows, rules, observation)
-    except AnalysisException:
-        raise WholeRefresh(
-            Issue(IssueType.EXPECTATIONS, "a rule needs more than the columns of the result", remedy="Let the rule name these alone.")
-        ) from None
 
 
 def _columns(names: Sequence[str]) -> list[Column]:

@@ -12,14 +12,15 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from lakelet.base.names import quoted
 from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Action, Expectation
 from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
+from lakelet.spark.expectations.samples import NO_SAMPLES, SamplePolicy, sampled_rows
 from lakelet.storage.delta.split_write import LEAVING, LEAVING_TYPE
-from lakelet.storage.rule_counts import RuleCount
+from lakelet.storage.rule_counts import RowSample, RuleCount
 
 SOURCE_FILE = f"{RESULT}file"
 """A column that a stream may have for `judged`: the file that a row comes from."""
@@ -31,13 +32,15 @@ VIOLATION = "[EXPECTATION_VIOLATION] "
 class Counts:
     """What one pass found. `rows` and `failed` are over rows before dropping; a NULL result counts as failed (EP-2).
 
-    `violation`: JSON `{"rules": [...], "row": {...}}` of one row that breaks a fail rule, or None.
+    `violation`: JSON `{"rules": [...], "row": {...}}` of one row that breaks a fail rule, or None. `samples`: for each rule a few rows that
+    break it, as JSON text and the file; empty where none were kept.
     """
 
     rows: int
     dropped: int
     failed: tuple[int, ...]
     violation: str | None
+    samples: tuple[tuple[tuple[str, str | None], ...], ...] = ()
 
     @property
     def kept(self) -> int:
@@ -62,6 +65,11 @@ class JudgedRows:
         counted = zip(self.rules, self.counts.failed, strict=True)
         return tuple(RuleCount(rule.name, self.dataset, self.counts.rows - failed, failed) for rule, failed in counted)
 
+    def row_samples(self) -> tuple[RowSample, ...]:
+        """A few rows that broke each rule."""
+        kept = zip(self.rules, self.counts.samples, strict=True) if self.counts.samples else ()
+        return tuple(RowSample(rule.name, self.dataset, row, file) for rule, rows in kept for row, file in rows)
+
 
 def predicate(expectation: Expectation) -> Column:
     """The constraint as a Column that is never NULL."""
@@ -84,13 +92,22 @@ def with_hidden_results(stream: DataFrame, rules: Sequence[Expectation]) -> tupl
     conditions = [predicate(rule) for rule in rules]
     found = on_own_columns(stream, conditions)
     pairs = zip(rules, conditions, found.conditions, strict=True)
-    return found.rows, tuple(rule if after is before else replace(rule, constraint=after) for rule, before, after in pairs)
+    changed = (rule if after is before else replace(rule, constraint=after, written=rule.text) for rule, before, after in pairs)
+    return found.rows, tuple(changed)
 
 
-def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str, *, hold: bool = False) -> DataFrame:
+def judged(
+    rows: DataFrame,
+    rules: Sequence[Expectation],
+    watch: Observation | str,
+    *,
+    hold: bool = False,
+    samples: SamplePolicy = NO_SAMPLES,
+) -> DataFrame:
     """The rows that break no drop rule; their counts arrive under `watch` once the rows have been written.
 
-    `hold`: all rows, and in the column `LEAVING` what a quarantine is to know of those that break one.
+    `hold`: all rows, and in the column `LEAVING` what a quarantine is to know of those that break one. `samples`: which of the rows that
+    break a rule are kept with the counts.
 
     Rules are judged on the incoming row, so their order does not matter (EP-4). Rows that break a fail rule stay in: the caller refuses the
     whole write when `Counts.violation` is set. Rules that only count are counted on the rows as they are: the struct of booleans would cost
@@ -105,6 +122,7 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
     results = [name for name in rows.columns if name.startswith(RESULT)]
     if not hold and all(rule.action is Action.WARN for rule in rules) and _are_countable(rows, with_checks):
         counted += [F.count(F.when(~condition, F.lit(1))).alias(f"f{i}") for i, condition in enumerate(conditions)]
+        counted += _samples(rows, rules, [~condition for condition in conditions], samples)
         return rows.observe(watch, *counted).drop(*results)
     failed = [~F.col(f"{CHECKS}.r{i}") for i in range(len(rules))]
     drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
@@ -113,11 +131,23 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
     if drops:
         counted.append(F.count_if(_any(drops)).alias("dropped"))
     if fails:
-        counted.append(F.min(F.when(_any([failed[i] for i in fails]), _violation_json(rules, fails, failed, columns))).alias("violation"))
+        violation = _violation_json(rules, fails, failed, [samples.value_of(name) for name in columns])
+        counted.append(F.min(F.when(_any([failed[i] for i in fails]), violation)).alias("violation"))
+    counted += _samples(rows, rules, failed, samples)
     observed = with_checks.observe(watch, *counted)
     if hold:
         return observed.withColumn(LEAVING, _held(rows, rules, failed, drops)).drop(CHECKS, *results)
     return (observed.filter(~_any(drops)) if drops else observed).drop(CHECKS, *results)
+
+
+def _samples(rows: DataFrame, rules: Sequence[Expectation], failed: Sequence[Column], policy: SamplePolicy) -> list[Column]:
+    """The columns `s0`, `s1` … for `observe`, of the rules that have something to show."""
+    if not policy.rows:
+        return []
+    schema = T.StructType([field for field in rows.schema.fields if not field.name.startswith(RESULT)])
+    file = SOURCE_FILE if SOURCE_FILE in rows.columns else None
+    found = [policy.column(rule, schema, condition, file) for rule, condition in zip(rules, failed, strict=True)]
+    return [column.alias(f"s{i}") for i, column in enumerate(found) if column is not None]
 
 
 def _are_countable(rows: DataFrame, with_checks: DataFrame) -> bool:
@@ -132,10 +162,10 @@ def _are_countable(rows: DataFrame, with_checks: DataFrame) -> bool:
     return bool(rules.deterministic()) and not uses(rows.sparkSession, rules, "PYTHON_UDF", "PLAN_EXPRESSION")
 
 
-def enforced(rows: DataFrame, rules: Sequence[Expectation], view: str) -> DataFrame:
+def enforced(rows: DataFrame, rules: Sequence[Expectation], view: str, samples: SamplePolicy = NO_SAMPLES) -> DataFrame:
     """The rows that break no drop rule, uncounted; the job that reads one that breaks a fail rule fails (for sinks, SK-9).
 
-    Rules of views only: where the rows go cannot be rolled back when counts are known.
+    Rules of views only: where the rows go cannot be rolled back when counts are known. `samples`: says which columns are personal.
     """
     columns = rows.columns
     _, found = checked(rows, [predicate(rule) for rule in rules])
@@ -145,7 +175,7 @@ def enforced(rows: DataFrame, rules: Sequence[Expectation], view: str) -> DataFr
     kept = ~_any(drops) if drops else F.lit(True)
     if fails:
         names = F.filter(F.array(*(F.when(failed[i], _described(rules[i])) for i in fails)), lambda rule: rule.isNotNull())
-        row = F.struct(*(F.col(quoted(c)) for c in columns))
+        row = F.struct(*(samples.value_of(name) for name in columns))
         detail = F.to_json(F.struct(F.lit(view).alias("view"), names.alias("rules"), row.alias("row")), {"ignoreNullFields": "false"})
         text = F.concat(F.lit(VIOLATION), detail)
         kept = F.when(_any([failed[i] for i in fails]), F.raise_error(text).cast("boolean")).otherwise(kept)
@@ -202,9 +232,9 @@ def _any(conditions: Sequence[Column]) -> Column:
     return result
 
 
-def _violation_json(rules: Sequence[Expectation], fails: Sequence[int], failed: Sequence[Column], columns: Sequence[str]) -> Column:
+def _violation_json(rules: Sequence[Expectation], fails: Sequence[int], failed: Sequence[Column], columns: Sequence[Column]) -> Column:
     names = F.filter(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), lambda name: name.isNotNull())
-    row = F.struct(*(F.col(quoted(c)) for c in columns))
+    row = F.struct(*columns)
     return F.to_json(F.struct(names.alias("rules"), row.alias("row")), {"ignoreNullFields": "false"})
 
 
@@ -217,4 +247,5 @@ def counts(rules: Sequence[Expectation], observed: Mapping[str, Any] | None) -> 
         dropped=int(observed.get("dropped") or 0),
         failed=tuple(int(observed[f"f{i}"]) for i in range(len(rules))),
         violation=observed.get("violation"),
+        samples=tuple(sampled_rows(observed.get(f"s{i}")) for i in range(len(rules))),
     )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakelet.base.errors import ExpectationFailed, LakeletError, Location
-from lakelet.base.names import split_name
 from lakelet.base.raised import pointed
 from lakelet.base.text import TextEnum
 from lakelet.language.model import Action
 from lakelet.spark.expectations.measure import VIOLATION, JudgedRows
-from lakelet.storage.rule_counts import RuleCount
+from lakelet.spark.expectations.samples import columns_named
+from lakelet.storage.rule_counts import RowSample, RuleCount
 
 _MOST_VALUES = 4
 """Values of the first row that are named before the whole row."""
@@ -59,7 +58,8 @@ def violation_error(dataset: str, judged: Sequence[JudgedRows]) -> ExpectationFa
     ]
     broken.sort(key=lambda rule: rule.of != shown.dataset or rule.name not in detail["rules"])  # those that the shown row breaks come first
     counts = [count for rows in judged for count in rows.rule_counts()]
-    return _error(dataset, broken, detail["row"], counts, Scope.FAILED_BATCH)
+    samples = [sample for rows in judged for sample in rows.row_samples()]
+    return _error(dataset, broken, detail["row"], counts, Scope.FAILED_BATCH, samples)
 
 
 def violation_in(text: str, dataset: str) -> ExpectationFailed | None:
@@ -78,10 +78,15 @@ def violation_in(text: str, dataset: str) -> ExpectationFailed | None:
 
 
 def _error(
-    dataset: str, broken: Sequence[_BrokenRule], row: Mapping[str, Any], counts: Sequence[RuleCount], scope: Scope
+    dataset: str,
+    broken: Sequence[_BrokenRule],
+    row: Mapping[str, Any],
+    counts: Sequence[RuleCount],
+    scope: Scope,
+    samples: Sequence[RowSample] = (),
 ) -> ExpectationFailed:
     first, others = broken[0], broken[1:]
-    named = {name: row[name] for name in _named(first.constraint, row)[:_MOST_VALUES]}
+    named = {name: row[name] for name in columns_named(first.constraint, row)[:_MOST_VALUES]}
     values = ", ".join(f"{name} is {_shown(value)}" for name, value in named.items())
     lines = [f"The first such row{f' ({values})' if values else ''}: {json.dumps(row, ensure_ascii=False)}"]
     lines += [f"{rule.sentence(dataset, ' also')} ({rule.where})" for rule in others]
@@ -98,14 +103,8 @@ def _error(
     shown = {"dataset": first.of, "rule": first.name, "values": {name: None if v is None else _text(v) for name, v in named.items()}}
     counted = [asdict(count) for count in counts]
     error.data_quality = {"scope": scope.value, "dropped_records": 0, "expectations": counted, "first_violation": shown}
+    error.data_quality |= {"samples": [asdict(sample) for sample in samples]} if samples else {}
     return error
-
-
-def _named(constraint: str, row: Mapping[str, Any]) -> list[str]:
-    """The columns of a row that a constraint names, in the order of the row."""
-    words = {word.lower() for word in re.findall(r"\w+", constraint)}
-    quoted = {part.lower() for name in re.findall(r"`[^`]+`", constraint) for part in split_name(name)}
-    return [name for name in row if name.lower() in words | quoted]
 
 
 def _text(value: Any) -> str:

@@ -32,6 +32,7 @@ from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
 from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.expectations.measure import judged
+from lakelet.spark.expectations.samples import NO_SAMPLES, SamplePolicy
 from lakelet.spark.names import lookup
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_file_names, with_metadata_if_asked
@@ -142,6 +143,11 @@ class TableReader(ABC):
     def observation(self, name: str) -> Observation | str:
         """What view rules are observed under: a name, or an Observation where the query is not a stream."""
         return name
+
+    @property
+    def samples(self) -> SamplePolicy:
+        """Which rows that break the rules of views are kept with the counts; none where nothing is written."""
+        return NO_SAMPLES
 
     @contextmanager
     def resolving(self, dataset: Dataset) -> Iterator[None]:
@@ -265,7 +271,7 @@ class TableReader(ABC):
         """Return the rows of a view that its rules keep; the counts are observed."""
         watch = Watch(f"lakelet_view_{len(self.watches)}", dataset.name, dataset.expectations, frame.isStreaming)
         self.watches.append(watch)
-        return judged(frame, dataset.expectations, self.observation(watch.name))
+        return judged(frame, dataset.expectations, self.observation(watch.name), samples=self.samples)
 
     def stored(self, path: str, streaming: bool, jreader: Any) -> DataFrame:
         """Open the Delta table in a folder."""

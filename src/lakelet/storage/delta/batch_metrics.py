@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from lakelet.plan.refresh_choice import Learned
-from lakelet.storage.rule_counts import RuleCount
+from lakelet.storage.rule_counts import RowSample, RuleCount
 
 KEY = "lakelet"
 """The key in a commit's user metadata under which Lakelet keeps what belongs to the batch."""
@@ -150,7 +150,7 @@ class BatchMetrics:
 
     `event_id`: of the event that reports it. `batch_id`: number of the micro-batch, None for a materialized view. `dropped`: rows that drop
     rules left out; `late`: rows that the watermark left out. `released`: rows that `lakelet quarantine replay` gave back.
-    `anything`: whether anything came in that counts; None where the batch is committed in any case.
+    `anything`: whether anything came in that counts; None where the batch is committed in any case. `samples`: a few rows that broke rules.
     """
 
     event_id: str
@@ -170,6 +170,7 @@ class BatchMetrics:
     quarantined: int | None = None
     released: int | None = None
     bytes: int | None = None
+    samples: tuple[RowSample, ...] = ()
 
     @property
     def worth_a_commit(self) -> bool:
@@ -210,6 +211,7 @@ class BatchMetrics:
             **({} if self.quarantined is None else {"quarantined": self.quarantined}),
             **({} if self.released is None else {"released": self.released}),
             **({} if self.bytes is None else {"bytes": self.bytes}),
+            **({"samples": [asdict(sample) for sample in self.samples]} if self.samples else {}),
         }
 
     def user_metadata(self) -> dict[str, Any]:
@@ -236,6 +238,7 @@ class BatchMetrics:
             quarantined=kept.get("quarantined"),
             released=kept.get("released"),
             bytes=kept.get("bytes"),
+            samples=tuple(RowSample(**_known(RowSample, sample)) for sample in kept.get("samples", ())),
         )
 
 

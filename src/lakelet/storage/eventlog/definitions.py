@@ -42,6 +42,7 @@ class DefinitionEvents:
                 description=str(body.get("comment") or ""),
                 owner=str(body.get("owner") or ""),
                 tags=_tags(body),
+                personal_columns=tuple(str(name) for name in body.get("personal_columns") or ()),
             )
 
     def value(self, pipeline: str) -> Mapping[str, DatasetDefinition]:

@@ -30,7 +30,7 @@ from lakelet.storage.eventlog.summaries import (
     UpdateWarning,
     seconds_between,
 )
-from lakelet.storage.rule_counts import RuleCount, summed
+from lakelet.storage.rule_counts import RowSample, RuleCount, summed
 
 Row = Mapping[str, Any]
 """One row of the event log."""
@@ -44,6 +44,8 @@ NO_FLOW = "pipelines.flowTimeMetrics.missingFlowName"
 """Name that Databricks gives to progress that is of no flow."""
 AT_ONCE = 100
 """So many updates leave a history with a limit together: the numbers of the others change only then."""
+_MOST_SAMPLES = 20
+"""Rows of one rule, flow and update that a history keeps: those of the earliest batches."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NEVER = (1 << 62, 0)
 _UNREAD = ("corrupt", "left_out", "rescued", "passed_over", "undecodable")
@@ -86,6 +88,7 @@ class _Flow:
     unread_reason: tuple[Key, str] | None = None
     places: dict[str, tuple[Key, RecordPlace]] = field(default_factory=dict)
     violation: FirstViolation | None = None
+    samples: dict[tuple[str, str], dict[RowSample, Key]] = field(default_factory=dict)
 
     def add(self, name: str, number: Any) -> None:
         if number:
@@ -113,8 +116,13 @@ class _Flow:
             corrupt_place=self.places["corrupt"][1] if "corrupt" in self.places else None,
             rescued_place=self.places["rescued"][1] if "rescued" in self.places else None,
             violation=self.violation if self.status is FlowState.FAILED else None,
+            samples=tuple(sample for _, kept in sorted(self.samples.items()) for sample in _first_samples(kept)),
             **self.counts,
         )
+
+
+def _first_samples(kept: Mapping[RowSample, Key]) -> list[RowSample]:
+    return sorted(kept, key=lambda sample: (kept[sample], sample.row_json, sample.file or ""))[:_MOST_SAMPLES]
 
 
 def _in_order_of_names(counts: Counts) -> tuple[RuleCount, ...]:
@@ -388,6 +396,7 @@ def _on_flow_progress(update: UpdateFold, row: Row, body: Row, timestamp: int) -
         flow.explained, flow.reason = key, reason
     if body.get("metrics") or body.get("data_quality"):
         _add_measurements(flow, body, timestamp)
+        _add_samples(flow, (body.get("data_quality") or {}).get("samples") or (), key)
         _on_backlog(flow, body.get("metrics") or {}, key)
 
 
@@ -412,6 +421,15 @@ def _add_measurements(flow: _Flow, body: Row, timestamp: int) -> None:
     if counts and "scope" in quality:
         flow.unwritten_rules = summed([*flow.unwritten_rules.values(), *counts])
         flow.violation = _first_violation(quality.get("first_violation")) or flow.violation
+
+
+def _add_samples(flow: _Flow, samples: Iterable[Row], key: Key) -> None:
+    """Rows that broke rules, in the order of their batches; a batch that was tried again reports the same ones."""
+    for sample in (RowSample.of_event(one, flow.dataset) for one in samples):
+        kept = flow.samples.setdefault((sample.dataset, sample.name), {})
+        kept[sample] = min(key, kept.get(sample, key))
+        if len(kept) > 2 * _MOST_SAMPLES:
+            flow.samples[sample.dataset, sample.name] = {one: kept[one] for one in _first_samples(kept)}
 
 
 def _first_violation(found: Row | None) -> FirstViolation | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
-from lakelet.storage.rule_counts import RuleCount, summed
+from lakelet.storage.rule_counts import RowSample, RuleCount, summed
 
 Timestamp = int | None
 LONGEST_SENTENCE = 240
@@ -89,7 +89,8 @@ class FlowSummary:
 
     `written`: rows appended or replaced; `reason`: why it ran, was idle or was skipped, as its events say.
     `rules`: what the rules counted in all rows that they judged; `unwritten_rules`: the part of it in a batch that a fail rule stopped,
-    none of whose rows was written (EP-8), `violation` its first row. `rows_known`: false for a sink whose rows nobody counts.
+    none of whose rows was written (EP-8), `violation` its first row. `samples`: rows that broke rules, a few for each.
+    `rows_known`: false for a sink whose rows nobody counts.
     Records of sources: `corrupt` (of them `left_out`), `rescued`, `passed_over`, `undecodable`.
     """
 
@@ -124,6 +125,7 @@ class FlowSummary:
     corrupt_place: RecordPlace | None = None
     rescued_place: RecordPlace | None = None
     violation: FirstViolation | None = None
+    samples: tuple[RowSample, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -286,6 +288,7 @@ class DatasetDefinition:
     description: str = ""
     owner: str = ""
     tags: tuple[str, ...] = ()
+    personal_columns: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -403,6 +406,14 @@ class UpdateSummary:
     def unwritten_counts_by_rule(self) -> Mapping[tuple[str, str], RuleCount]:
         """The part of `counts_by_rule` in batches that a fail rule stopped: none of their rows was written (EP-8)."""
         return summed(count for run in self.runs for count in run.unwritten_rules)
+
+    @cached_property
+    def samples_by_rule(self) -> Mapping[tuple[str, str], tuple[RowSample, ...]]:
+        """Rows that broke each rule, each row once, by (dataset, rule); a rule that none broke has no key."""
+        found: dict[tuple[str, str], dict[RowSample, None]] = {}
+        for sample in (sample for run in self.runs for sample in run.samples):
+            found.setdefault((sample.dataset, sample.name), {})[sample] = None
+        return {key: tuple(samples) for key, samples in found.items()}
 
     @property
     def broken_rules(self) -> int:

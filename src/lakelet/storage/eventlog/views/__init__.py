@@ -19,6 +19,7 @@ NAMES = (
     "flow_metrics",
     "updates",
     "expectation_metrics",
+    "violation_samples",
     "dataset_health",
     "lineage",
     "schema_changes",
