@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import uuid
 from collections.abc import Mapping, Sequence
@@ -120,8 +121,12 @@ class LoggedUpdate:
         rules: Mapping[str, tuple[int, int]] | None = None,
         error: tuple[str, str] | None = None,
         why: str = "1 new file",
+        samples: Mapping[str, Sequence[Mapping[str, str | None]]] | None = None,
     ) -> None:
-        """One flow from QUEUED to its end. `rules`: name to (passed, failed); `start` None: it had nothing to do or was skipped."""
+        """One flow from QUEUED to its end. `rules`: name to (passed, failed); `start` None: it had nothing to do or was skipped.
+
+        `samples`: by rule, rows that broke it.
+        """
 
         def progress(state: str, at: float, message: str = "", **body: Any) -> Row:
             level = "ERROR" if state == "FAILED" else "WARN" if state == "SKIPPED" else "INFO"
@@ -135,7 +140,12 @@ class LoggedUpdate:
             progress("RUNNING", start + 0.05, f"Flow '{name}' is RUNNING because {why}.")
         if rows or rules:
             counted = [{"name": r, "dataset": name, "passed_records": p, "failed_records": f} for r, (p, f) in (rules or {}).items()]
-            quality = {"dropped_records": dropped, "expectations": counted}
+            quality: Row = {"dropped_records": dropped, "expectations": counted}
+            kept = [(rule, row) for rule, rows_of_rule in (samples or {}).items() for row in rows_of_rule]
+            if kept:
+                quality["samples"] = [
+                    {"name": rule, "dataset": name, "row_json": json.dumps(row), "file": "/in/a.json"} for rule, row in kept
+                ]
             if quarantined:
                 quality["quarantined_records"] = quarantined
             moment = end if end is not None else (start or 0) + 1

@@ -18,7 +18,7 @@ export function badInput(page: DatasetPage): HTMLElement | null {
       numberCell(h("span.lost", {}, number(records))),
       h("td", {}, updateLink(page, update)),
       h("td", {}, trend(one), first[0] !== update ? [", since ", updateLink(page, first[0])] : ""),
-      h("td.wraps", {}, place(one), h("small.about", {}, one.remedy)),
+      h("td.wraps", {}, place(one), sample(one), h("small.about", {}, one.remedy)),
     );
   };
   const heads = [
@@ -48,4 +48,11 @@ function place(one: BadInput): HTMLElement | null {
   if (!one.place) return null;
   const [file, line, unit] = one.place;
   return h("code", {}, file.replace(/^file:(\/\/)?/, ""), line ? `, ${unit} ${line}` : "");
+}
+
+/** The first such value with its column, or the first such record. */
+function sample(one: BadInput): HTMLElement | null {
+  if (!one.sample) return null;
+  const [column, text] = one.sample;
+  return h("div.broke", {}, column ? h("code", {}, `${column} = ${text}`) : h("code", {}, text));
 }

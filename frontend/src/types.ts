@@ -109,6 +109,8 @@ export interface BadInput {
   remedy: string;
   points: [number, number][];
   place: [string, number, string] | null;
+  /** The column of a rescued value, or nothing; the first such value or record. */
+  sample: [string, string] | null;
 }
 
 /** [number of the update, passed, failed] */

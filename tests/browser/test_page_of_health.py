@@ -71,5 +71,29 @@ def test_bad_input_of_a_dataset_has_kind_number_trend_place_and_what_to_do(opene
     assert rows["broken"][1] == "3"
     assert rows["broken"][3].startswith("more than before (2)")
     assert rows["broken"][4].startswith("/in/a.json, line 6")
+    assert '{"id": 3' in rows["broken"][4]
     assert rows["undecodable"][4].endswith("byte 0xFF at 3: latin-1?")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def broken_rules() -> Log:
+    """Two updates of one dataset; the second has the rows that broke its rule, the first sounder numbers."""
+    log = Log()
+    for failed, rows in ((1, []), (3, [{"id": "404", "amount": "-5.0", "note": "x" * 200}, {"id": "405", "amount": None, "note": "***"}])):
+        update = log.update()
+        update.define("main.s.orders", rules={"positive": ("amount > 0", "WARN"), "known": ("customer IS NOT NULL", "DROP")})
+        update.flow("main.s.orders", 1, 2, rows=10, rules={"positive": (10 - failed, failed), "known": (10, 0)}, samples={"positive": rows})
+        update.state("COMPLETED", 3)
+    return log
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_rows_that_broke_a_rule_stand_below_it_with_their_update(opened, written, width) -> None:
+    log = broken_rules()
+    page = opened(f"{written(site(log))}#/dataset/main.s.orders", width=width)
+    (name, _), others = [cells(page, "Rules")[0][:2], cells(page, "Rules")[1:]]
+    assert f"rows that broke it, of update {log.updates[1].id[:6]}" in name
+    assert "amount = -5.0" in name
+    assert "amount = NULL" in name
+    assert all("rows that broke it" not in row[0] for row in others)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

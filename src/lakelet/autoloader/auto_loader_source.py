@@ -121,13 +121,15 @@ class AutoLoaderSource:
         committed: str | None = None,
         changing: bool = False,
         rounds: str = "",
+        texts: bool = False,
     ) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
 
         The observation has the fields of `SourceRecords` but the source. The data source must be registered.
         `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version. `committed`: the Spark offset
         up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`). `rounds`:
-        where the update says when a round begins (`ReaderSpec.rounds`).
+        where the update says when a round begins (`ReaderSpec.rounds`). `texts`: the observation has the texts of the first records that do
+        not fit.
         """
 
         from lakelet.autoloader.metadata_column import hide_metadata, observe, without_left_out
@@ -145,7 +147,8 @@ class AutoLoaderSource:
             rounds=rounds,
         )
         reader = plain_reader(spark, streaming=True, options={SPEC_OPTION: description.to_json()})
-        observed = observe(loaded(spark, reader, "cloudFiles"), name)
+        kept = [column for column in (description.corrupt_column, description.rescued_column) if column and texts]
+        observed = observe(loaded(spark, reader, "cloudFiles"), name, kept)
         leaves_out = description.bad_records or description.record_mode == DROP or description.ignore_corrupt
         return hide_metadata(without_left_out(observed) if leaves_out else observed, self.schema())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,12 +52,18 @@ def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
     return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, k) for n, k in zip(names, kinds, strict=True)])
 
 
-def observe(df: DataFrame, name: str) -> DataFrame:
+MOST_TEXT = 500
+"""Characters of the text of a record that are observed."""
+
+
+def observe(df: DataFrame, name: str, texts: Sequence[str] = ()) -> DataFrame:
     """Count records, and those that are rescued, corrupt, left out, read in part or undecodable, in an observation `name`.
 
-    It names the first of them, the first undecodable one if there is one, and the first corrupt and the first rescued one.
+    It names the first of them, the first undecodable one if there is one, and the first corrupt and the first rescued one. `texts`: the
+    columns that have the text of what does not fit, the first of them that has one counts; without them no text is observed.
     """
-    return df.observe(name, *_count_columns(java_process(df.sparkSession)))
+    held = tuple(field.name for field in df.schema.fields if field.name in texts and isinstance(field.dataType, StringType))
+    return df.observe(name, *_count_columns(java_process(df.sparkSession), tuple(sorted(held, key=texts.index))))
 
 
 def without_left_out(df: DataFrame) -> DataFrame:
@@ -65,16 +71,18 @@ def without_left_out(df: DataFrame) -> DataFrame:
     return df.where(f"{LINE_INTERNAL} IS NULL OR {LINE_INTERNAL} > {-LEFT_OUT}")
 
 
-@functools.lru_cache(maxsize=1)  # Java's objects are made once for each Java process
-def _count_columns(_: Any) -> tuple[Column, ...]:
+@functools.lru_cache(maxsize=8)  # Java's objects are made once for each Java process
+def _count_columns(_: Any, texts: tuple[str, ...]) -> tuple[Column, ...]:
     from pyspark.sql import functions as f
 
     line, path = f.col(LINE_INTERNAL), f.col(f"{METADATA_INTERNAL}.file_path")
     flags = f.abs(line)
     spoilt, more = flags.bitwiseAND(BAD_BYTES) != 0, flags.bitwiseAND(PASSED_OVER) != 0
-    place = f.struct((~spoilt).alias("readable"), path.alias("file"), flags.bitwiseAND(PASSED_OVER - 1).alias("line"))
+    held = [f.substring(f.coalesce(*(f.col(quoted(name)) for name in texts)), 1, MOST_TEXT).alias("text")] if texts else []
+    place = f.struct((~spoilt).alias("readable"), path.alias("file"), flags.bitwiseAND(PASSED_OVER - 1).alias("line"), *held)
     first = f.min(f.when(line.isNotNull(), place))
     is_rescued = (line > 0) & (flags.bitwiseAND(UNRESCUED) == 0)
+    parts = ("file", "line", "text") if texts else ("file", "line")
     by_kind = {"corrupt": f.min(f.when(line < 0, place)), "rescued": f.min(f.when(is_rescued, place))}
     return (
         f.count(f.lit(1)).alias("records"),
@@ -85,7 +93,8 @@ def _count_columns(_: Any) -> tuple[Column, ...]:
         f.count(f.when(line <= -LEFT_OUT, 1)).alias("left_out"),
         f.count(f.when((line > 0) & more, 1)).alias("passed_over"),
         f.count(f.when(spoilt, 1)).alias("undecodable"),
-        *(place.getField(part).alias(f"{kind}_{part}") for kind, place in by_kind.items() for part in ("file", "line")),
+        *(place.getField(part).alias(f"{kind}_{part}") for kind, place in by_kind.items() for part in parts),
+        *([first.getField("text").alias("first_text")] if texts else []),
     )
 
 

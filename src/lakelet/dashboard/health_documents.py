@@ -81,6 +81,7 @@ class Health:
                 "remedy": one.remedy,
                 "points": [list(point) for point in one.points],
                 "place": one.place and [one.place.file, one.place.line, one.place.unit],
+                "sample": [one.place.column, one.place.text] if one.place and one.place.text else None,
             }
             for one in self.bad_input
             if one.dataset == dataset
@@ -123,6 +124,8 @@ class Health:
                     "updates": len(one.points),
                     "file": one.place and one.place.file,
                     "line": one.place and one.place.line,
+                    "column": (one.place and one.place.column) or None,
+                    "sample": (one.place and one.place.text) or None,
                     "remedy": one.remedy,
                 }
                 for one in self.bad_input

@@ -227,7 +227,12 @@ class RunFiles:
         source = self.opened[number] = self.environment.sources.open(flow, number, spec, dry=False)
         committed, reads = self.reads.committed.get(number), self.reads
         rows: DataFrame = source.read_stream(
-            self.spark, name=f"lakelet_source_{number}", committed=committed, changing=reads.changing, rounds=reads.rounds
+            self.spark,
+            name=f"lakelet_source_{number}",
+            committed=committed,
+            changing=reads.changing,
+            rounds=reads.rounds,
+            texts=self.environment.samples(flow).rows > 0,
         )
         return rows
 

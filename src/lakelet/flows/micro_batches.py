@@ -30,6 +30,7 @@ from lakelet.jvm.streams import observed_metrics, total_of
 from lakelet.language.model import Expectation
 from lakelet.plan.kinds import APPEND, CHANGE, CHANGE_STREAM_ONCE, COMPLETE, REPLACE_KEYS, FlowKind
 from lakelet.spark.expectations.measure import counts, judged
+from lakelet.spark.expectations.samples import texts_of_records
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
 from lakelet.storage.delta.quarantine import Quarantine
@@ -183,7 +184,8 @@ def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]
         opened = reader.files.opened[number]
         seen = observed.get(f"lakelet_source_{number}")
         if seen is not None:
-            records = SourceRecords(source.path, *(seen.get(key) for key in counted), **{key: seen.get(key) for key in places})
+            more: dict[str, Any] = {**{key: seen.get(key) for key in places}, **texts_of_records(seen, reader.samples)}
+            records = SourceRecords(source.path, *(seen.get(key) for key in counted), **more)
             if opened.unit != "line" and records.first_line:
                 records = replace(records, unit=opened.unit)
             if records.undecodable and records.first_file:

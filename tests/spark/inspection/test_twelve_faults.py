@@ -125,6 +125,18 @@ def test_sql_names_the_file_and_line_of_the_first_bad_input(shop: Delivered, kin
     assert (str(file).endswith(str(fault.file)), line) == (True, fault.line)
 
 
+@pytest.mark.parametrize(("kind", "column"), [("rescued", "amount"), ("broken", None), ("undecodable", None)])
+def test_sql_and_the_page_show_the_first_bad_input_and_its_column(shop: Delivered, kind: str, column: str | None) -> None:
+    fault = BY_KIND[kind]
+    assert fault.sample is not None
+    query = f"SELECT column_name, sample, update_id FROM bad_input WHERE problem = '{INPUT[kind]}'"
+    texts = {update: text for name, text, update in shop.sql(query) if name == column}
+    assert len(texts) == len(fault.counts)
+    assert fault.sample in texts[shop.shop.updates[fault.since - 1]]
+    [row] = [one for one in shop.page[fault.dataset]["bad_input"] if one["problem"] == INPUT[kind]]
+    assert row["sample"] == [column or "", texts[shop.shop.updates[-1]]]
+
+
 @pytest.mark.parametrize("kind", RULES)
 def test_the_page_counts_a_rule_as_sql_does_and_says_since_when_it_fails(shop: Delivered, kind: str) -> None:
     fault = BY_KIND[kind]

@@ -39,3 +39,4 @@ def test_scripts_get_each_kind_of_bad_input_with_its_newest_number_and_first_pla
             )
         ],
     ]
+    assert {b["problem"]: b["sample"] for b in said if b["sample"]} == {"broken": '{"id": 3', "left out": '{"id": 3'}

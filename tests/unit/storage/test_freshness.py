@@ -93,7 +93,7 @@ def faulty_input() -> Log:
         update = chain(log)
         complete(update)
         records = {"source": "a", "corrupt": 3 + number, "left_out": 1, "rescued": 5, "passed_over": 2, "undecodable": 1}
-        own = {"corrupt_file": "/in/a.json", "corrupt_line": 6}
+        own = {"corrupt_file": "/in/a.json", "corrupt_line": 6, "corrupt_text": '{"id": 3'}
         place = {"first_file": "/in/a.json", "first_line": 4, "unit": "line", **own, "reason": "byte 0xFF at 3: latin-1?"}
         update.emit("source_records", {"flow_name": RAW, **records, **place}, dataset=RAW, flow=RAW, level="WARN")
         update.emit("late_records", {"flow_name": CLEAN, "dropped_by_watermark": 6}, dataset=CLEAN, flow=CLEAN, level="WARN")
@@ -112,7 +112,7 @@ def test_bad_input_has_its_kinds_with_numbers_over_the_updates_and_the_first_pla
     }
     place = rows[RAW, "broken"].place
     assert place is not None
-    assert (place.file, place.line, place.unit) == ("/in/a.json", 6, "line")
+    assert (place.file, place.line, place.unit, place.text) == ("/in/a.json", 6, "line", '{"id": 3')
     assert rows[RAW, "undecodable"].remedy == "byte 0xFF at 3: latin-1?"
     assert rows[CLEAN, "late"].place is None
 

@@ -7,9 +7,10 @@ by the columns that the rule reads and those that identify it. The same rows giv
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -25,6 +26,8 @@ HIDDEN = "***"
 MOST_CHARACTERS = 200
 """Characters of a value that are kept."""
 _MOST_COLUMNS = 12
+_BROKEN = "_corrupt_record"
+"""The name under which rescued data has a record that does not parse."""
 _PLAIN = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 _HASHED = (*_PLAIN, T.StringType, T.BinaryType)
 
@@ -111,6 +114,42 @@ def _words(constraint: str) -> frozenset[str]:
     return frozenset(token.value.lower() for token in plain_tokens(constraint) if token.is_name)
 
 
+def texts_of_records(seen: Mapping[str, Any], policy: SamplePolicy) -> dict[str, Any]:
+    """What the first records say that a source could not read whole, by the names that `SourceRecords` gives them.
+
+    `seen`: the metrics observed of the source. The text of a broken record may have the value of any column in it, so it is hidden where
+    the pipeline has a personal column.
+    """
+    found: dict[str, Any] = {}
+    for kind in ("first", "corrupt"):
+        text = seen.get(f"{kind}_text")
+        if text is not None:
+            column, value = _first_member(text)
+            found[f"{kind}_text"] = HIDDEN if policy.personal else cut(value if column == _BROKEN else text)
+    if seen.get("rescued_text") is not None:
+        column, value = _first_member(seen["rescued_text"])
+        hidden = policy.hides(column) if column else bool(policy.personal)
+        found |= {"rescued_column": column or None, "rescued_text": HIDDEN if hidden else cut(value)}
+    return found
+
+
+def _first_member(text: str) -> tuple[str, str]:
+    """The first name and value of a JSON object whose end may be missing; no name and the text itself of any other text."""
+    decoder = json.JSONDecoder()
+    try:
+        name, stop = decoder.raw_decode(text, 1)
+        start = text.index(":", stop) + 1
+    except ValueError:
+        return "", text
+    if not text.startswith("{") or not isinstance(name, str):
+        return "", text
+    try:
+        value, _ = decoder.raw_decode(text, start)
+    except ValueError:  # the value was cut off
+        return name, text[start:].removeprefix('"')
+    return name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def with_earlier(found: Sequence[RowSample], earlier: Sequence[RowSample], policy: SamplePolicy) -> tuple[RowSample, ...]:
     """The samples of new rows, filled up by those of rows that were there before, as the policy of today shows them."""
     result: dict[tuple[str, str], dict[RowSample, None]] = {}
@@ -126,4 +165,4 @@ def _remasked(row_json: str, policy: SamplePolicy) -> str:
     return json.dumps({name: HIDDEN if policy.hides(name) else value for name, value in values.items()}, ensure_ascii=False)
 
 
-__all__ = ["HIDDEN", "NO_SAMPLES", "SamplePolicy", "columns_named", "cut", "sampled_rows", "with_earlier"]
+__all__ = ["HIDDEN", "NO_SAMPLES", "SamplePolicy", "columns_named", "cut", "sampled_rows", "texts_of_records", "with_earlier"]

@@ -26,7 +26,8 @@ KEY = "lakelet"
 """The key in a commit's user metadata under which Lakelet keeps what belongs to the batch."""
 
 
-_PLACES = ("corrupt_file", "corrupt_line", "rescued_file", "rescued_line")
+_TEXTS = ("first_text", "corrupt_text", "rescued_text", "rescued_column")
+_PLACES = ("corrupt_file", "corrupt_line", "rescued_file", "rescued_line", *_TEXTS)
 _RARE = ("left_out", "passed_over", "undecodable", "reason", "unit", *_PLACES)
 
 
@@ -38,6 +39,7 @@ class SourceRecords:
     `passed_over`: lines or documents with text after their first JSON value, which is not read (FF-30).
     `undecodable`: lines with bytes that are not of the encoding; `reason` says which bytes the first of them has (FF-31).
     `corrupt_file`, `corrupt_line`, `rescued_file`, `rescued_line`: the first record of each of these two kinds.
+    `first_text`, `corrupt_text`: what these records say, `rescued_text` the value and `rescued_column` its column; with samples only.
     `unit`: `record` where `first_line` is the number of a record, None for that of a line.
     """
 
@@ -56,6 +58,10 @@ class SourceRecords:
     corrupt_line: int | None = None
     rescued_file: str | None = None
     rescued_line: int | None = None
+    first_text: str | None = None
+    corrupt_text: str | None = None
+    rescued_text: str | None = None
+    rescued_column: str | None = None
 
     @property
     def is_worth_telling(self) -> bool:
@@ -83,6 +89,10 @@ class SourceRecords:
             corrupt.corrupt_line,
             rescued.rescued_file,
             rescued.rescued_line,
+            first.first_text,
+            corrupt.corrupt_text,
+            rescued.rescued_text,
+            rescued.rescued_column,
         )
 
     def as_event(self) -> dict[str, Any]:

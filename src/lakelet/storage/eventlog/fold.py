@@ -485,14 +485,17 @@ def _on_source_records(update: UpdateFold, row: Row, body: Row, timestamp: int) 
     for name in _UNREAD:
         flow.add(name, body.get(name))
     if body.get("first_file") and (flow.unread_place is None or key < flow.unread_place[0]):
-        place = RecordPlace(str(body["first_file"]), int(body.get("first_line") or 0), str(body.get("unit") or "line"))
-        flow.unread_place = key, place
+        flow.unread_place = key, _record_place(body, "first")
     for kind in ("corrupt", "rescued"):
         if body.get(f"{kind}_file") and (kind not in flow.places or key < flow.places[kind][0]):
-            place = RecordPlace(str(body[f"{kind}_file"]), int(body.get(f"{kind}_line") or 0), str(body.get("unit") or "line"))
-            flow.places[kind] = key, place
+            flow.places[kind] = key, _record_place(body, kind)
     if body.get("reason") and (flow.unread_reason is None or key < flow.unread_reason[0]):
         flow.unread_reason = key, str(body["reason"])
+
+
+def _record_place(body: Row, kind: str) -> RecordPlace:
+    text, column = (str(body.get(f"{kind}_{part}") or "") for part in ("text", "column"))
+    return RecordPlace(str(body[f"{kind}_file"]), int(body.get(f"{kind}_line") or 0), str(body.get("unit") or "line"), text, column)
 
 
 def _on_late_records(update: UpdateFold, row: Row, body: Row, timestamp: int) -> None:

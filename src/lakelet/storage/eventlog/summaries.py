@@ -67,11 +67,16 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """The first input record that a flow could not read whole. `line`: counted from 1 in `unit`s, 0 for the file as a whole."""
+    """The first input record that a flow could not read whole. `line`: counted from 1 in `unit`s, 0 for the file as a whole.
+
+    `text`: the record, or the value in it that does not fit, and `column` its column; "" where no samples are kept.
+    """
 
     file: str
     line: int = 0
     unit: str = "line"
+    text: str = ""
+    column: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ WITH events AS (
       get_json_object(details, '$.source_records'),
       'source STRING, corrupt BIGINT, left_out BIGINT, rescued BIGINT, passed_over BIGINT, undecodable BIGINT,
        first_file STRING, first_line BIGINT, corrupt_file STRING, corrupt_line BIGINT, rescued_file STRING, rescued_line BIGINT,
-       unit STRING, reason STRING'
+       unit STRING, reason STRING, first_text STRING, corrupt_text STRING, rescued_text STRING, rescued_column STRING'
     ) AS found,
     CAST(get_json_object(details, '$.late_records.dropped_by_watermark') AS BIGINT) AS late
   FROM event_log_raw
@@ -87,6 +87,12 @@ SELECT
   END AS line,
   coalesce(found.unit, CASE WHEN found.first_file IS NOT NULL THEN 'line' END) AS unit,
   cause,
-  CASE WHEN problem = 'undecodable' THEN coalesce(found.reason, remedy) ELSE remedy END AS remedy
+  CASE WHEN problem = 'undecodable' THEN coalesce(found.reason, remedy) ELSE remedy END AS remedy,
+  CASE WHEN problem = 'rescued' THEN found.rescued_column END AS column_name,
+  CASE
+    WHEN problem IN ('broken', 'left out') AND found.corrupt_file IS NOT NULL THEN found.corrupt_text
+    WHEN problem = 'rescued' AND found.rescued_file IS NOT NULL THEN found.rescued_text
+    ELSE found.first_text
+  END AS sample
 FROM kinds
 WHERE bad_records > 0
