@@ -6,8 +6,42 @@ import { counted, kind, number, percent } from "./format";
 import { datasetLink, link, shortOf, toUpdate } from "./links";
 import { badge } from "./states";
 import { numberCell, numbers, rowHead, table, texts } from "./tables";
-import type { Cell, Change, ChangedDataset, Overview, Part } from "./types";
+import type { Overview, Ref } from "./types";
 import { failureBox } from "./update";
+
+/** What changed code would do to the tables; made in change_document.py. */
+interface Change {
+  /** The last update before: its id, and its number on this page. */
+  update: string | null;
+  n: number | null;
+  datasets: ChangedDataset[];
+}
+/** A number of rows and its share. */
+type Part = [number, number];
+type Cell = string | null;
+interface ChangedDataset {
+  d: Ref;
+  name: string;
+  kind: string;
+  state: string;
+  /** What changed in its own definition; null where nothing did. */
+  definition: { new: boolean; code: string[]; rules: string[]; settings: string[] } | null;
+  /** Column, type before, type after. */
+  schema: [string, string | null, string | null][];
+  rows: { before: number; after: number; added: Part; removed: Part; changed: Part } | null;
+  key: string[];
+  key_source: string;
+  /** Column, rows in which it changed, their share, samples: [key, value before, value after]. */
+  columns: [string, number, number | null, [[string, Cell][], Cell, Cell][]][];
+  /** What became of a row, and its cells; of one whose value changed: [before, after]. */
+  samples: { columns: string[]; rows: [string, (Cell | [Cell, Cell])[]][] };
+  /** Rule, action, violations before and after. */
+  rules: [string, string, number | null, number | null][];
+  /** Rows that drop rules left out, before and after. */
+  dropped: [number | null, number] | null;
+  error: { code: string; sentence: string; text: string } | null;
+  notes: string[];
+}
 
 const STATES = ["failed", "skipped", "different", "new", "equal"];
 
@@ -89,7 +123,7 @@ const toDetails = (overview: Overview, one: ChangedDataset): HTMLElement =>
 
 function definitionText(one: ChangedDataset): string {
   const found = one.definition;
-  if (!found) return one.state === "equal" ? "nothing" : "nothing; it reads a changed dataset";
+  if (!found) return "nothing of its own";
   if (found.new) return "new";
   return aspects(one)
     .map(([aspect]) => aspect)
@@ -154,8 +188,7 @@ const fromTo = (before: number | null, after: number | null): string =>
 
 function counts(one: ChangedDataset): HTMLElement | null {
   if (!one.rows || one.state === "equal") return null;
-  if (one.state === "new")
-    return h("p", {}, `${counted(one.rows.after, "row")}, in a table that there was not before.`);
+  if (one.state === "new") return h("p", {}, `${counted(one.rows.after, "row")} in a new table.`);
   const { before, after, added, removed, changed } = one.rows;
   const by = one.key.length ? `by ${one.key.join(", ")} (${one.key_source})` : "compared without a key";
   const part = (label: string, [rows, share]: Part, of: string) =>

@@ -270,37 +270,3 @@ export interface UpdatePage extends Summary {
 export interface UpdatesPage {
   updates: Summary[];
 }
-
-/** What changed code would do to the tables; made in change_document.py. */
-export interface Change {
-  /** The last update before: its id, and its number on this page. */
-  update: string | null;
-  n: number | null;
-  datasets: ChangedDataset[];
-}
-/** A number of rows and its share. */
-export type Part = [number, number];
-export type Cell = string | null;
-export interface ChangedDataset {
-  d: Ref;
-  name: string;
-  kind: string;
-  state: string;
-  /** What changed in its own definition; null where nothing did. */
-  definition: { new: boolean; code: string[]; rules: string[]; settings: string[] } | null;
-  /** Column, type before, type after. */
-  schema: [string, string | null, string | null][];
-  rows: { before: number; after: number; added: Part; removed: Part; changed: Part } | null;
-  key: string[];
-  key_source: string;
-  /** Column, rows in which it changed, their share, samples: [key, value before, value after]. */
-  columns: [string, number, number | null, [[string, Cell][], Cell, Cell][]][];
-  /** What became of a row, and its cells; of one whose value changed: [before, after]. */
-  samples: { columns: string[]; rows: [string, (Cell | [Cell, Cell])[]][] };
-  /** Rule, action, violations before and after. */
-  rules: [string, string, number | null, number | null][];
-  /** Rows that drop rules left out, before and after. */
-  dropped: [number | null, number] | null;
-  error: { code: string; sentence: string; text: string } | null;
-  notes: string[];
-}

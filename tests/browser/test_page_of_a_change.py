@@ -47,7 +47,7 @@ def test_datasets_that_differ_come_first_and_the_base_is_named(opened, written) 
     rows = texts(page, "[aria-label='Datasets of the change'] tbody tr")
     assert rows == [
         "gold.daily_sales failed code – – – – –",
-        "gold.refund_rate skipped nothing; it reads a changed dataset – – – – –",
+        "gold.refund_rate skipped nothing of its own – – – – –",
         "silver.orders different code, rules 1,001 2 1 5 2 columns",
         "main.gold.brand_new new new 20 2 1 5 –",
         "bronze.orders_raw equal code, rules 1 – – – –",
