@@ -57,9 +57,12 @@ def _wrapped(names: Sequence[str]) -> Iterator[str]:
         yield line
 
 
+_NOTHING = "nothing of its own"
+
+
 def _why(one: DatasetDiff) -> str:
     if one.change is None:
-        return "it reads a changed dataset" if one.state != "equal" else ""
+        return _NOTHING if one.state != "equal" else ""
     return one.change.text if not one.change.new else ""
 
 
@@ -74,7 +77,7 @@ def _details(one: DatasetDiff) -> Iterator[str]:
     if one.state == "equal":
         return
     if one.change is None:
-        yield from _labelled("because", ["it reads a changed dataset"])
+        yield from _labelled("changed", [_NOTHING])
     elif not one.change.new:
         for aspect, names in one.change.by_aspect.items():
             yield from _labelled(aspect, _wrapped(names))

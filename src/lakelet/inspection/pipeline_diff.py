@@ -77,7 +77,7 @@ class DatasetDiff:
 
     Attributes:
         name, kind: of the dataset.
-        change: what changed in its own definition; None for a dataset that only reads a changed one.
+        change: what changed in its own definition; None where nothing did.
         rows: how the rows differ; None where the new ones could not be computed.
         key_source: where the key was found: `given`, `keys of the change flow`, …; empty without a key.
         rules: rules whose counts differ.

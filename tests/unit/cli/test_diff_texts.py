@@ -54,7 +54,7 @@ EXPECTED = """\
       code      the query (gold/prices.sql)
       [FLOW_FAILED] the flow failed
     SKIPPED    weekly
-      because   it reads a changed dataset
+      changed   nothing of its own
     DIFFERENT  orders
       code      orders (silver/orders.py)
       rules     positive
@@ -94,7 +94,7 @@ def test_markdown_has_a_table_and_folded_details() -> None:
         "| dataset | state | rows | added | removed | changed | schema | because |",
         "|---|---|---:|---:|---:|---:|---|---|",
         "| `prices` | failed |  |  |  |  |  | code: the query (gold/prices.sql) |",
-        "| `weekly` | skipped |  |  |  |  |  | it reads a changed dataset |",
+        "| `weekly` | skipped |  |  |  |  |  | nothing of its own |",
         "| `orders` | different | 1,001 | 2 | 1 | 5 | `+ discount decimal(10,2)`, `- currency string` "
         "| code: orders (silver/orders.py); rules: positive |",
         "| `same` | equal | 1 | 0 | 0 | 0 |  | code: orders (silver/orders.py); rules: positive |",
