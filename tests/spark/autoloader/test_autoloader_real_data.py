@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tarfile
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -15,13 +14,13 @@ import pytest
 
 from autoloading import SparkProgram
 from lakelet.autoloader import AutoLoaderSource, SourceSpec, register
-from tests.paths import SHARED_DATA
+from tests.paths import SHARED_DATA, unpack
 
 DATA = SHARED_DATA / "windows-events"
 pytestmark = [pytest.mark.real_data, pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not on this machine")]
 
 
-def unpack(folder: Path) -> list[Path]:
+def unpacked_events(folder: Path) -> list[Path]:
     """The JSON files of the archives, in the order of the archives' names."""
     found = []
     for at, archive in enumerate(sorted(DATA.glob("*.zip"))):
@@ -80,7 +79,7 @@ def test_every_value_of_every_record_is_found_again(spark: Any, tmp_path: Path) 
     spec = SourceSpec(str(landing), {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"})
     total: Counter[frozenset[tuple[str, str]]] = Counter()
     versions = []
-    for path in unpack(staged):
+    for path in unpacked_events(staged):
         total += expected(path)
         os.rename(path, landing / path.name)
         for _ in range(3):
@@ -108,8 +107,7 @@ def test_every_value_of_every_record_is_found_again(spark: Any, tmp_path: Path) 
 
 def test_every_record_of_cloudtrail_is_in_one_variant(spark: Any, tmp_path: Path) -> None:
     """The case of tests/unit/autoloader/test_autoloader_real_values.py that only Spark can make: text that becomes a VARIANT (FF-10)."""
-    with tarfile.open(DATA.parent / "cloudtrail" / "cloudtrail.tar.gz") as packed:
-        packed.extractall(tmp_path, filter="data")
+    unpack(DATA.parent / "cloudtrail" / "cloudtrail.tar.gz", tmp_path)
     trail = tmp_path / "CloudTrail"
     one = SparkProgram(spark, trail, tmp_path, {"cloudFiles.format": "json", "singleVariantColumn": "v", "multiLine": "true"})
     found = one.run("to_json(v) AS v").rows("v")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tarfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ import pytest
 
 from autoloading import INFER, Program
 from lakelet.autoloader.schema_growth import UnknownFieldException
-from tests.paths import SHARED_DATA
+from tests.paths import SHARED_DATA, unpack
 
 DATA = SHARED_DATA
 pytestmark = [pytest.mark.real_data, pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not on this machine")]
@@ -116,8 +115,7 @@ def test_every_value_of_windows_events_is_found_again(options: Mapping[str, str]
 def trail(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the CloudTrail files."""
     folder = tmp_path_factory.mktemp("cloudtrail")
-    with tarfile.open(DATA / "cloudtrail" / "cloudtrail.tar.gz") as packed:
-        packed.extractall(folder, filter="data")
+    unpack(DATA / "cloudtrail" / "cloudtrail.tar.gz", folder)
     return folder / "CloudTrail"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import runpy
-import tarfile
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles import audit
-from tests.paths import ROOT, SHARED_DATA
+from tests.paths import ROOT, SHARED_DATA, unpack
 
 GENERATOR = runpy.run_path(str(ROOT / "examples/audit/generate.py"), run_name="generate")
 SAMPLE = SHARED_DATA / "cloudtrail" / "cloudtrail.tar.gz"
@@ -164,8 +163,7 @@ def test_generated_files_hold_what_the_example_must_bear(tmp_path: Path) -> None
 @pytest.mark.real_data
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the published CloudTrail sample is not there")
 def test_the_published_sample_has_2900_events(tmp_path: Path) -> None:
-    with tarfile.open(SAMPLE) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(SAMPLE, tmp_path)
     found = audit.expected(tmp_path)
     assert (len(found["events"]), found["rejected_records"]) == (2900, 0)
     assert sum(row[5] for row in found["denied_calls"]) == 44 + 16
