@@ -442,7 +442,7 @@ def test_of_a_thousand_updates_only_what_is_looked_at_is_loaded_and_drawn(opened
     loaded.clear()
     page.keyboard.press("Escape")
     page.evaluate("location.hash = '#/updates'")
-    page.wait_for_selector("main tbody tr")
+    page.wait_for_selector("nav.pager:has-text('page 1 of 10')")
     assert data() == ["data/updates-9.js"]
     assert size() < 100_000
     assert page.locator("main tbody tr").count() == 100

@@ -31,8 +31,8 @@ def test_views_equal_their_queries_after_random_changes(project: Callable[..., P
 @pytest.mark.in_ci("groups", "merge")
 @pytest.mark.parametrize("forced", FORCED, ids=str)
 def test_views_equal_their_queries_with_a_technique_forced(forced: str | None, project: Callable[..., Project]) -> None:
-    tally = lived(LifeSpec(seed=2, rounds=5, forced=forced, appends=forced in ("merge", "append")), project())
-    assert sum(tally.compared.values()) >= 100
+    tally = lived(LifeSpec(seed=2, rounds=3, forced=forced, appends=forced in ("merge", "append")), project())
+    assert sum(tally.compared.values()) >= 60
 
 
 @pytest.mark.slow

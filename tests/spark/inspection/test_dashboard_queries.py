@@ -32,7 +32,7 @@ def storage(tmp_path_factory):
     return root
 
 
-@pytest.mark.in_ci(every=3)
+@pytest.mark.in_ci("rules", "health")
 @pytest.mark.long
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_query_of_the_dashboard_and_the_fields_of_its_widgets(spark, storage, name):

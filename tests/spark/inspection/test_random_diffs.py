@@ -17,7 +17,7 @@ SEEDS = 25
 
 
 @pytest.mark.long
-@pytest.mark.in_ci(every=6)
+@pytest.mark.in_ci(every=13)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_difference_is_that_of_plain_python(project: Callable[..., Project], tmp_path: Path, seed: int) -> None:
     change, landing = random_change(seed, TABLES), tmp_path / "files"

@@ -94,7 +94,7 @@ class Sequence:
 
 
 @pytest.mark.long
-@pytest.mark.in_ci(every=50)
+@pytest.mark.in_ci(every=100)
 @pytest.mark.parametrize("seed", range(100))
 def test_environments_leave_the_main_storage_as_runs_without_them(seed: int, project: Callable[..., Project], tmp_path: Path) -> None:
     sequence = Sequence(seed, project, tmp_path)
