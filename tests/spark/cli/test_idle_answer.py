@@ -184,14 +184,15 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
     java.forbidden.touch()
     quick, said = run(folder)
     rule, above = "the rule 'known' of datasets.raw.warn", '@dlt.expect_all(rules("raw", "warn"))'
-    assert re.sub(r"\b[0-9a-f]{6}\b|[\d.]+(?= s\b)|/\S*/(?=lakelet )", "…", said).splitlines() == [
+    commands = re.sub(r"/\S*/(?=lakelet )", "", said)  # with the folder of the program where PATH does not have it
+    assert re.sub(r"\b[0-9a-f]{6}\b|[\d.]+(?= s\b)", "…", commands).splitlines() == [
         "Warnings",
         f"  expectations/rules.yml, line 4: no dataset applies {rule}: write {above} above the function in pipeline.py, line 17",
         "",
         "Update … of pipeline COMPLETED in … s, … s with start-up",
         "  5 datasets: 5 idle; 0 rows written",
         "  Nothing new: no table was touched.",
-        "Next: …lakelet show  ·  …lakelet events",
+        "Next: lakelet show  ·  lakelet events",
     ]
     assert (record(folder), java.starts) == (first, starts)
     logged = subprocess.run([str(LAKELET), "events", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout

@@ -66,6 +66,7 @@ def test_new_rows_are_added_merged_or_computed_by_key(project: Callable[..., Pro
 
 @pytest.mark.long
 @pytest.mark.spark
+@pytest.mark.in_ci("marks")
 @pytest.mark.parametrize("marks", [False, True], ids=["files", "marks"])
 def test_updated_and_deleted_rows_touch_their_keys_before_and_after(project: Callable[..., Project], marks: bool) -> None:
     views = begun(project, "busy", "newest", "per_region", "named", marks=marks)

@@ -56,6 +56,7 @@ def table(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> Table:
 
 
 @pytest.mark.long
+@pytest.mark.in_ci("marks", "partitions")
 def test_rows_that_came_less_rows_that_left_are_the_difference_of_the_versions(table: Table) -> None:
     steps: list[tuple[str, set[int]]] = [
         ("INSERT INTO THIS VALUES (20, 7.0, 'new'), (21, double('NaN'), NULL)", {20, 21}),
