@@ -20,6 +20,8 @@ _ABOUT_SECRETS = re.compile(
 )
 
 REDACTED = "[REDACTED]"
+HIDDEN = "***"
+"""What samples show of a value of a personal column."""
 _SHAPES = re.compile(
     r"""(?P<before>
         \bauthorization["']?\s*[:=]\s*["']?(?:\w+\s+)?   # a header, whatever its scheme

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base import VERSION
-from lakelet.base.redaction import redacted
+from lakelet.base.redaction import HIDDEN, redacted
 from lakelet.dashboard.catalog import DatasetView, RuleSeries, columns_read_from, dataset_views, readers
 from lakelet.dashboard.change_document import change_document, differing
 from lakelet.dashboard.changes import what_changed
@@ -42,9 +42,6 @@ ID_LENGTH = 12
 """Characters of an update's id in addresses: no two updates have the same ones."""
 RECENT = 40
 """Number of newest updates in the overview, and of measurements of a rule in the matrix."""
-
-_HIDDEN = "***"
-"""What is shown of a value of a personal column."""
 
 Document = dict[str, Any]
 
@@ -488,7 +485,7 @@ def _source_place(flow: Any) -> list[Any] | None:
 
 def _sample_document(sample: Sample, personal: frozenset[str]) -> Document:
     hidden = [name.lower() in personal for name in sample.columns]
-    rows = [[_HIDDEN if hides and value is not None else value for value, hides in zip(row, hidden, strict=True)] for row in sample.rows]
+    rows = [[HIDDEN if hides and value is not None else value for value, hides in zip(row, hidden, strict=True)] for row in sample.rows]
     return {"columns": list(sample.columns), "rows": rows, "note": sample.note}
 
 

@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.names import quoted
+from lakelet.base.redaction import HIDDEN
 from lakelet.inspection.json_values import json_rows
 from lakelet.inspection.spark_queries import collected
-from lakelet.spark.expectations.samples import HIDDEN
 from lakelet.storage.delta.schemas import wider
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class TableComparison:
 
         columns = tuple(replace(column, samples=tuple(sample(column.name, one) for one in column.samples)) for column in self.columns)
         added, removed = (tuple(map(shown, rows)) for rows in (self.added_rows, self.removed_rows))
-        return replace(self, columns=columns, added_rows=added, removed_rows=removed)
+        changed = tuple((shown(before), shown(after)) for before, after in self.changed_rows)
+        return replace(self, columns=columns, added_rows=added, removed_rows=removed, changed_rows=changed)
 
     @property
     def equal(self) -> bool:

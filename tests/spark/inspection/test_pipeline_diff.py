@@ -80,6 +80,19 @@ def test_a_changed_stream_is_computed_over_all_its_input_with_what_reads_it(orde
     assert found["silver"].change.text == "code: silver (pipeline.py)"
 
 
+def test_no_sample_shows_a_value_of_a_personal_column(orders: Project) -> None:
+    personal = PIPELINE.replace(
+        "@dlt.table\n    def bronze", '@dlt.table(table_properties={"lakelet.personalColumns": "team"})\n    def bronze'
+    )
+    orders.write(personal.replace('"id", "team", "amount"', '"id", F.upper("team").alias("team"), "amount"', 1))
+    for key, counted in ((("id",), (0, 0, 3)), ((), (3, 3, 0))):
+        silver = diffed(orders, key=key, select=("silver",))["silver"]
+        assert counts(silver) == counted
+        rows = [row for pair in silver.rows.changed_rows for row in pair] + [*silver.rows.added_rows, *silver.rows.removed_rows]
+        assert ({row["team"] for row in rows}, {row["amount"] for row in rows}) == ({"***"}, {10, 20, 200})
+        assert {s.after for column in silver.rows.columns for s in column.samples} <= {"***"}
+
+
 def test_without_a_key_a_changed_row_is_removed_and_added(orders: Project) -> None:
     orders.write(PIPELINE.replace('"id", "team", "amount"', '"id", "team", (F.col("amount") * 2).alias("amount")', 1))
     silver = diffed(orders)["silver"]

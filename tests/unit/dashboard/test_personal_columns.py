@@ -27,10 +27,13 @@ def test_samples_of_a_comparison_hide_the_values_of_columns_and_of_keys() -> Non
     name = ChangedColumn("name", 1, 0.5, (ChangedValue({"id": 1, "email": "a@b"}, "ada", "eve"),))
     email = ChangedColumn("email", 1, 0.5, (ChangedValue({"id": 1, "email": "a@b"}, "a@b", "e@b"),))
     rows = {"id": 2, "email": "c@d"}
-    given = TableComparison((), 2, 2, 1, 1, 1, columns=(name, email), added_rows=(rows,), removed_rows=(rows,))
+    changed = {"id": 1, "email": "a@b"}, {"id": 1, "email": "e@b"}
+    given = TableComparison((), 2, 2, 1, 1, 1, columns=(name, email), added_rows=(rows,), removed_rows=(rows,), changed_rows=(changed,))
     found = given.hiding(lambda column: column == "email")
     assert [column.samples for column in found.columns] == [
         (ChangedValue({"id": 1, "email": "***"}, "ada", "eve"),),
         (ChangedValue({"id": 1, "email": "***"}, "***", "***"),),
     ]
     assert found.added_rows == found.removed_rows == ({"id": 2, "email": "***"},)
+    assert found.changed_rows == (({"id": 1, "email": "***"}, {"id": 1, "email": "***"}),)
+    assert "@" not in repr(found)

@@ -18,7 +18,7 @@ from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed
 from lakelet.language.model import Action, Expectation
 from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
-from lakelet.spark.expectations.samples import NO_SAMPLES, SamplePolicy, sampled_rows
+from lakelet.spark.expectations.samples import NO_SAMPLES, SamplePolicy, rows_in_sample
 from lakelet.storage.delta.split_write import LEAVING, LEAVING_TYPE
 from lakelet.storage.rule_counts import RowSample, RuleCount
 
@@ -247,5 +247,5 @@ def counts(rules: Sequence[Expectation], observed: Mapping[str, Any] | None) -> 
         dropped=int(observed.get("dropped") or 0),
         failed=tuple(int(observed[f"f{i}"]) for i in range(len(rules))),
         violation=observed.get("violation"),
-        samples=tuple(sampled_rows(observed.get(f"s{i}")) for i in range(len(rules))),
+        samples=tuple(rows_in_sample(observed.get(f"s{i}")) for i in range(len(rules))),
     )

@@ -17,12 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.names import quoted
+from lakelet.base.redaction import HIDDEN
 from lakelet.language.model import Expectation
 from lakelet.language.sql_text.tokens import plain_tokens
 from lakelet.storage.rule_counts import RowSample
 
-HIDDEN = "***"
-"""What is shown of a value of a personal column."""
 MOST_CHARACTERS = 200
 """Characters of a value that are kept."""
 _MOST_COLUMNS = 12
@@ -91,7 +90,7 @@ def _bounded(field: T.StructField) -> Column:
     return F.substring(text, 1, MOST_CHARACTERS + 1)
 
 
-def sampled_rows(observed: str | None) -> tuple[tuple[str, str | None], ...]:
+def rows_in_sample(observed: str | None) -> tuple[tuple[str, str | None], ...]:
     """The rows of a sample as it was observed, each once: its columns as JSON text, and its file."""
     found = json.loads(observed) if observed else ()
     rows = ((json.dumps({name: cut(text) for name, text in one["row"].items()}, ensure_ascii=False), one.get("file")) for one in found)
@@ -165,4 +164,4 @@ def _remasked(row_json: str, policy: SamplePolicy) -> str:
     return json.dumps({name: HIDDEN if policy.hides(name) else value for name, value in values.items()}, ensure_ascii=False)
 
 
-__all__ = ["HIDDEN", "NO_SAMPLES", "SamplePolicy", "columns_named", "cut", "sampled_rows", "texts_of_records", "with_earlier"]
+__all__ = ["NO_SAMPLES", "SamplePolicy", "columns_named", "cut", "rows_in_sample", "texts_of_records", "with_earlier"]
