@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.page import KEPT, write_report
+from lakelet.inspection.inspector import run_sql
 from lakelet.storage.eventlog.fold import reduce_events
 from lakelet.storage.root import Storage
-from tests.event_logs import Log, site, store
+from tests.event_logs import Log, shop, site, store
 
 A = "main.s.a"
 
@@ -143,3 +147,33 @@ def test_edits_of_rules_are_read_from_a_long_log_as_a_whole_and_bit_by_bit(tmp_p
     (row,) = shown.quality()["rows"]
     assert [[number, before] for number, _, before, _ in row["edits"]] == edits
     assert (Storage(parts).root / "system" / KEPT).is_file()
+
+
+def troubled(seed: int) -> Log:
+    """Two datasets over twelve updates, with rules that are edited, flows that fail or are skipped, and checks, as chance has it."""
+    chance, log = random.Random(seed), Log(every=timedelta(hours=1))
+    text, action = "id > 0", "warn"
+    for _ in range(12):
+        update = log.update()
+        text, action = (f"id > {chance.randrange(3)}", chance.choice(["warn", "drop"])) if chance.random() < 0.2 else (text, action)
+        for name in (A, "main.s.b"):
+            update.define(name, owner="ada@example.com", rules={"r": (text, action), "s": ("n > 0", "warn")})
+            status = chance.choice(["COMPLETED"] * 4 + ["FAILED", "SKIPPED"])
+            counted = {rule: (chance.randrange(1, 3), chance.randrange(3)) for rule in ("r", "s")} if status == "COMPLETED" else None
+            error = ("FLOW_FAILED", "no") if status == "FAILED" else None
+            update.flow(name, None if status == "SKIPPED" else 1, 2, rows=2, status=status, error=error, rules=counted)
+            update.check(name, "unique", chance.choice([True, False, False, None]))
+        update.state("COMPLETED", 3)
+    return log
+
+
+@pytest.mark.parametrize("make", [shop, *(partial(troubled, seed) for seed in range(12))])
+def test_sql_and_the_page_say_the_same_is_at_fault_since_the_same_update(tmp_path: Path, make: Callable[[], Log]) -> None:
+    log = make()
+    store(tmp_path, log.rows)
+    found = run_sql(tmp_path, "SELECT dataset, name, since_update_id, failed_updates, owner FROM faults").rows
+    shown = site(log).summary()["failing"]
+    assert shown
+    assert sorted((row["dataset"], row["name"] or "", row["since_update_id"], row["failed_updates"]) for row in found) == sorted(
+        (row["dataset"], row.get("rule") or row.get("check") or "", row["since"], row["updates"]) for row in shown
+    )
