@@ -77,7 +77,7 @@ class BaseStorage:
         return any(TableLog(self.path / table / log).version() != version for log, version in self.versions.get(table, {"": -1}).items())
 
     def provide_flows(self, table: str, folders: Sequence[str], environment: Path, *, reset: bool = False) -> None:
-        """Copy folders with checkpoints and states of sources into the environment; an empty one for each that the main storage has not.
+        """Copy folders with checkpoints and states of sources into the environment, an empty one where the main storage has none.
 
         Args:
             table: the folder of the table that the flows write to, below the root.

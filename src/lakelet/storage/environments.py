@@ -73,7 +73,7 @@ def begin_environment(main: AnyPath, root: Path) -> Storage:
 
 
 def environment_root(main: AnyPath, name: str) -> Path:
-    """The folder of the environment of a name. Raises USAGE for a text that is no name, STORAGE_UNSUPPORTED for a storage on S3."""
+    """The folder of the environment of a name. Raises USAGE for a text that cannot be a name, STORAGE_UNSUPPORTED for a storage on S3."""
     if not isinstance(main, Path):
         todo = "Copy the storage to this machine, or name another one: --storage DIR"
         raise LakeletError("STORAGE_UNSUPPORTED", f"environments of {main} are not possible: it is not on this machine", todo=todo)

@@ -183,6 +183,12 @@ def test_queries_of_the_dashboard_count_as_sql_does(shop: Delivered, spark: Any)
     assert broken == expected
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECURSIVE)
+def test_queries_of_the_dashboard_about_who_waits_have_rows(shop: Delivered, spark: Any, name: str) -> None:
+    assert list(run_sql(shop.shop.project.storage.root, DATASETS[name], spark=spark).rows)
+
+
 @pytest.mark.parametrize("query", blocks("quality-reader.md", "sql"))
 def test_the_queries_of_the_page_about_reading_quality_find_faults(shop: Delivered, query: str) -> None:
     assert shop.sql(query)
