@@ -23,6 +23,7 @@ QUARANTINE = "lakelet.quarantine"
 OWNER = ("lakelet.owner", "owner")
 TAGS = ("lakelet.tags", "tags")
 PERSONAL_COLUMNS = "lakelet.personalColumns"
+_RESCUED, _CORRUPT = "_rescued_data", "_corrupt_record"
 LAKELET_PROPERTIES = (QUARANTINE, OWNER[0], TAGS[0], PERSONAL_COLUMNS)
 """Table properties of Lakelet's own."""
 SAMPLE_ROWS = "lakelet.sampleRows"
@@ -58,6 +59,15 @@ def tags_in(table_properties: Mapping[str, str]) -> tuple[str, ...]:
 def personal_in(table_properties: Mapping[str, str]) -> tuple[str, ...]:
     """The columns with personal data, as the property of a table names them with commas between them."""
     return _listed_in(look_up(table_properties, PERSONAL_COLUMNS))
+
+
+def hidden_columns(personal: Iterable[str]) -> frozenset[str]:
+    """Names in lower case of the columns whose values no sample shows, from the personal columns of all datasets.
+
+    Where there are any, columns of records that do not fit are among them: such a record may have the value of any column in it.
+    """
+    named = frozenset(name.lower() for name in personal)
+    return named | {_RESCUED, _CORRUPT} if named else named
 
 
 def _listed_in(text: str | None) -> tuple[str, ...]:

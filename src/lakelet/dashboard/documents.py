@@ -16,6 +16,7 @@ from typing import Any
 
 from lakelet.base import VERSION
 from lakelet.base.redaction import HIDDEN, redacted
+from lakelet.config.properties import hidden_columns
 from lakelet.dashboard.catalog import DatasetView, RuleSeries, columns_read_from, dataset_views, readers
 from lakelet.dashboard.change_document import change_document, differing
 from lakelet.dashboard.changes import what_changed
@@ -237,13 +238,13 @@ class Site:
             "source": text and {"file": text.file, "line": text.line, "first": text.first, "lines": list(text.lines)},
             "schema": [_schema_document(c, u) for u in self.history.updates for c in u.schema_changes if c.dataset == view.name],
             "failures": [_failure_document(run, view.last.number) for run in view.last.runs if run.failure] if view.last else [],
-            "table": _table_document(facts, self._personal_columns),
+            "table": _table_document(facts, self._hidden_columns),
         }
 
     @cached_property
-    def _personal_columns(self) -> frozenset[str]:
+    def _hidden_columns(self) -> frozenset[str]:
         """Names of columns, in lower case, whose values the page does not show, of any dataset."""
-        return frozenset(name.lower() for definition in self.history.definitions.values() for name in definition.personal_columns)
+        return hidden_columns(name for definition in self.history.definitions.values() for name in definition.personal_columns)
 
     def _dataset_columns(self, view: DatasetView) -> tuple[tuple[str, str], ...]:
         """Of the stored table; before there is one, of the query."""

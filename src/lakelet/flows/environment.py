@@ -23,6 +23,7 @@ from lakelet.analysis.file_sources import FileSources
 from lakelet.analysis.results import AnalyzedFlow, sampled_rows
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader.continuous_rounds import QueryRounds
+from lakelet.config.properties import hidden_columns
 from lakelet.files.delta_log import TableLog
 from lakelet.files.paths import AnyPath
 from lakelet.flows.checkpoints import has_run
@@ -190,9 +191,9 @@ class Environment:
         return cls(spark, storage, catalog, reporter, sources, analyzer, keys=keys)
 
     @cached_property
-    def personal_columns(self) -> frozenset[str]:
+    def hidden_columns(self) -> frozenset[str]:
         """Names in lower case: a column that one dataset calls personal is hidden in the samples of all."""
-        return frozenset(name.lower() for dataset in self.catalog.datasets.values() for name in dataset.personal_columns)
+        return hidden_columns(name for dataset in self.catalog.datasets.values() for name in dataset.personal_columns)
 
     def samples(self, flow: Flow) -> SamplePolicy:
         """Which rows that break the rules of a flow, its target's and its views', are kept, and by which columns they are known."""
@@ -200,7 +201,7 @@ class Environment:
         of_changes = [path[0] for path in flow.changes.keys] if flow.changes is not None else []
         replaced = flow.replaces.keys if flow.replaces is not None else ()
         keys = (*(dataset.primary_key if dataset is not None else ()), *of_changes, *replaced, *self.keys.get(flow.target.key, ()))
-        return SamplePolicy(sampled_rows(self.analyzer.parameters), self.personal_columns, tuple(dict.fromkeys(keys)))
+        return SamplePolicy(sampled_rows(self.analyzer.parameters), self.hidden_columns, tuple(dict.fromkeys(keys)))
 
     def begun_again(self, parameters: Mapping[str, str]) -> Environment:
         """The same before anything was found out about the storage."""

@@ -240,7 +240,7 @@ def _chosen(opened: OpenedPipeline) -> list[_Dataset]:
         analyzed = opened.analysis.datasets.get(key)
         keys = tuple(_keys(analyzed, opened.checks.get(key, ()))) if analyzed is not None else ()
         own = reset_allowed(dataset.table_properties)
-        hidden = opened.environment.personal_columns
+        hidden = opened.environment.hidden_columns
         found.append(_Dataset(key, str(node.name), node.kind, dataset.expectations, keys, changes.get(key), own, hidden))
     return found
 

@@ -111,6 +111,23 @@ def test_personal_columns_are_hidden_in_samples_and_first_values(project: Any) -
     assert all(value not in logged and value not in str(p.result.errors[0]) for value in ("nobody", "5.125"))
 
 
+def test_a_rescued_value_of_a_personal_column_is_in_no_first_row(project: Any) -> None:
+    p = project("""
+    import dlt
+
+    @dlt.table(table_properties={"lakelet.personalColumns": "phone"})
+    @dlt.expect_or_fail("positive", "amount > 0")
+    def calls():
+        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+            .option("cloudFiles.schemaHints", "amount INT, phone BIGINT").load(spark.conf.get("landing")))
+    """)
+    p.arrive("1.json", {"amount": -1, "phone": "call me at home"})
+    p.run(expect="FAILED")
+    told = json.dumps(p.logged(), default=str) + str(p.result.errors[0])
+    assert "amount is -1" in told
+    assert "at home" not in told
+
+
 def test_a_column_that_one_dataset_calls_personal_is_hidden_in_all(project: Any) -> None:
     p = project(
         orders(**{"lakelet.personalColumns": "customer"})

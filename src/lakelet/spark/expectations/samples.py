@@ -37,7 +37,7 @@ class SamplePolicy:
 
     Attributes:
         rows: most rows for each rule and batch; 0 keeps none.
-        personal: names of columns, in lower case, whose values are never kept.
+        personal: names of columns, in lower case, whose values are never kept (`hidden_columns`).
         keys: columns that identify a row, where the rows have them.
     """
 
