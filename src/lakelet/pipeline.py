@@ -7,8 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,8 @@ from lakelet.config.properties import reset_allowed
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.remote import is_s3
 from lakelet.language.registry import Notice
+from lakelet.plan.checked import Checked
 from lakelet.plan.decisions import Plan
-from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts
 from lakelet.plan.explanation import DatasetState
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, with_conditions
@@ -29,7 +28,7 @@ from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.promotion import finish_promotion, is_unfinished
 from lakelet.storage.root import ExistingTables, Storage
 from lakelet.storage.root import StorageRegistry as StoredRegistry
-from lakelet.update.idle.answer import idle_answer, is_asked
+from lakelet.update.idle.answer import idle_answer, is_asked, valid_record
 from lakelet.update.input_size import expected_bytes
 from lakelet.update.stopping import only_interrupting
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from lakelet.spark.names.catalog import Catalog
     from lakelet.storage.eventlog.events import Write
     from lakelet.storage.eventlog.writer import Listener
+    from lakelet.update.idle.record import IdleRecord
     from lakelet.update.idle.recording_begun import Recording
     from lakelet.update.opened import LoadedPipeline, OpenedPipeline
     from lakelet.update.promotion import PromotedDataset
@@ -57,25 +57,6 @@ def _settings_of_update(config: PipelineConfig, pipeline_id: str) -> dict[str, s
     """What code finds in `spark.conf` on Databricks without having set it: frameworks ask where they run."""
     names = {"pipelines.id": pipeline_id, "pipelines.catalog": config.namespace.catalog, "pipelines.schema": config.namespace.schema}
     return {**_HOSTED_SETTINGS, **names, "spark.databricks.unityCatalog.enabled": "true"}
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A valid pipeline.
-
-    Attributes:
-        graph: its datasets.
-        notices: sentences with file and line about what has no effect here.
-        unchecked: sentences about what only an update can check.
-        definitions: of the stored datasets, by key.
-        changes: of definitions since the last update; none before the first one.
-    """
-
-    graph: Graph
-    notices: tuple[Notice, ...]
-    unchecked: tuple[Notice, ...] = ()
-    definitions: Mapping[str, DefinitionParts] = field(default_factory=dict)
-    changes: tuple[DefinitionChange, ...] = ()
 
 
 def load(
@@ -141,17 +122,17 @@ class Pipeline:
         """Load and analyse everything; nothing is written. Raises LakeletError or DefinitionErrors, also for a function that raises."""
         return self.check(request).graph
 
-    def check(self, request: Request = EVERYTHING) -> Checked:
-        """`validate`, with what is accepted without effect and what only an update can check. Raises like it."""
-        from lakelet.analysis.checks import mapping_notices
+    def check(self, request: Request = EVERYTHING, *, strict: bool = True, new_process: bool = False) -> Checked:
+        """`validate`, with what is accepted without effect and what only an update can check. Raises like it.
 
-        with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
-            tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
-            notices = [*opened.loaded.notices, *chain(*opened.analysis.notices.values()), *mapping_notices(tables)]
-            notices = list(dict.fromkeys(notices))
-            return Checked(
-                opened.analysis.graph, tuple(notices), opened.analysis.unchecked, opened.definitions, opened.definition_changes()
-            )
+        `strict`: also for a function that raises; else that is left to the update. `new_process`: as for `run`; where nothing has changed
+        since an update recorded what it found, that is returned without Spark (IF-11).
+        """
+        record = self._record(request) if new_process else None
+        if record is not None:
+            return Checked.from_json(record.checked)
+        with self._opened(request, str(uuid.uuid4()), checking=strict) as opened:
+            return opened.checked()
 
     def states(self) -> Mapping[str, DatasetState]:
         """Return the state of each dataset after the last update, by key; of several flows the worst."""
@@ -178,13 +159,26 @@ class Pipeline:
         assert found is not None
         return found
 
-    def plan(self, request: Request = EVERYTHING) -> Plan:
-        """Return what `run` would do now and why; nothing is written. Raises like `validate`."""
+    def plan(self, request: Request = EVERYTHING, *, new_process: bool = False) -> Plan:
+        """Return what `run` would do now and why; nothing is written. Raises like `validate`.
+
+        `new_process`: as for `check`; a plan that is returned without Spark knows of a view only that it is skipped.
+        """
+        record = self._record(request) if new_process else None
+        if record is not None:
+            return Plan(record.steps, unchecked=Checked.from_json(record.checked).unchecked)
         from lakelet.update.tasks import flow_tasks, planned
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             found = planned(opened.environment, flow_tasks(opened.analysis, opened.environment), opened.selection)
             return replace(found, unchecked=opened.analysis.unchecked, changes=opened.definition_changes())
+
+    def _record(self, request: Request) -> IdleRecord | None:
+        """What an update recorded that had nothing to do, if nothing has changed since then; None where that is not certain."""
+        if self._spark is not None or not is_asked(self.config, request):
+            return None
+        found = valid_record(self.config)
+        return None if found is None else found.record
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
         """Run one update, and others after it as long as it fails and may be tried again. `listeners` get every event as it happens,

@@ -58,7 +58,7 @@ def list_rules(
 
     pipeline, folder = _pipeline(asked)
     with stdout_for_data(asked), shown_phases(sys.stderr):
-        found = [rule for rule in checking.list_rules(pipeline, folder) if owner in ("", rule.owner)]
+        found = [rule for rule in checking.list_rules(pipeline, folder, new_process=True) if owner in ("", rule.owner)]
     if asked.as_json:
         _write_json(rule.as_json() for rule in found)
         return

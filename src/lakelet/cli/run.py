@@ -152,7 +152,7 @@ def validate(asked: o.CommonOptions) -> None:
     config = configured(asked)
     pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
-        checked = pipeline.check(request)
+        checked = pipeline.check(request, new_process=True)
     found = checked.graph
     flows = sum(len(node.flows) for node in found.nodes)
     rules = sum(len(node.expectations) for node in found.nodes)
@@ -182,7 +182,7 @@ def plan(asked: o.CommonOptions, explain: Explain = None) -> None:
     config = configured(asked)
     pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
-        found = pipeline.plan(request)
+        found = pipeline.plan(request, new_process=not explain)
     write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
     from lakelet.plan.view_explanation import explained_steps, explanation_json, explanation_text
@@ -206,7 +206,7 @@ def graph(asked: o.CommonOptions, mermaid: Mermaid = False, svg: Svg = False, ht
     config = configured(asked)
     pipeline, request = _pipeline_and_request(config, asked)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
-        checked = pipeline.check(request)
+        checked = pipeline.check(request, new_process=True)
     found = checked.graph
     write_lines(_notice_lines(checked.unchecked), sys.stderr)
     from lakelet.plan.explanation import graph_html, graph_json, graph_mermaid, graph_svg, graph_text

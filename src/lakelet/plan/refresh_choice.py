@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from lakelet.base.errors import LakeletError
 from lakelet.plan.refresh_facts import BY_KEY, MERGE_FIXED, Learned, RefreshFacts, share_of
 from lakelet.plan.refresh_rules import every_issue, keys_now, never, problems, techniques
-from lakelet.plan.refreshes import Estimate, Issue, IssueType, Refresh, RefreshPolicy, Technique, ViewShape
+from lakelet.plan.refreshes import NO_OP, Estimate, Issue, IssueType, Refresh, RefreshPolicy, Technique, ViewShape
 
 _WRITE_RATE = 50e6
 """Bytes of the result that are written again in a second."""
@@ -39,7 +39,7 @@ def choose(facts: RefreshFacts) -> Refresh:
     Under INCREMENTAL_STRICT raises REFRESH_WOULD_BE_FULL instead of a full refresh, but for the first computation.
     """
     if _nothing_changed(facts):
-        return Refresh(Technique.SKIP, (Technique.SKIP, Technique.FULL))
+        return NO_OP
     found_issues = {technique: tuple(problems(facts, technique)) for technique in techniques(facts)}
     right = tuple(technique for technique, issues in found_issues.items() if not issues)
     refused = {technique: issues for technique, issues in found_issues.items() if issues}

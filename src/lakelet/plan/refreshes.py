@@ -224,7 +224,12 @@ class Refresh:
     learned: Mapping[str, float | None] = field(default_factory=dict)
 
 
+NO_OP = Refresh(Technique.SKIP, (Technique.SKIP, Technique.FULL))
+"""That of a view whose inputs have other versions and the same rows."""
+
+
 __all__ = [
+    "NO_OP",
     "OPERATOR",
     "Estimate",
     "Issue",

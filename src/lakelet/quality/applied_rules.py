@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lakelet.base.errors import Location, nearest_names
+from lakelet.base.names import TableName
 from lakelet.config.rule_files import Rule, read_rule_file, rule_files
 from lakelet.config.source_files import FolderWalk
 from lakelet.language.model import Dataset, Definitions, Expectation
@@ -36,7 +37,7 @@ def with_rule_locations(definitions: Definitions, folder: Path) -> Definitions:
 
 
 def _located(dataset: Dataset, written: Sequence[Rule]) -> Dataset:
-    origins = [(rule, origin(dataset, rule, written)) for rule in dataset.expectations]
+    origins = [(rule, origin(dataset.name, rule, written)) for rule in dataset.expectations]
     found = tuple(_with_entry(rule, entry) if entry else rule for rule, entry in origins)
     return replace(dataset, expectations=found) if any(entry for _, entry in origins) else dataset
 
@@ -46,10 +47,10 @@ def _with_entry(rule: Expectation, entry: Rule) -> Expectation:
     return replace(rule, where=where, description=description, owner=owner, tags=entry.tags)
 
 
-def origin(dataset: Dataset, expectation: Expectation, written: Sequence[Rule]) -> Rule | None:
+def origin(dataset: TableName, expectation: Expectation, written: Sequence[Rule]) -> Rule | None:
     """The entry of the rule files that an expectation comes from: of its name and text, those written for the dataset first."""
     same = [r for r in written if r.name == expectation.name and r.constraint == expectation.text]
-    own = [r for r in same if r.section == "datasets" and r.subject.lower() in (dataset.name.name.lower(), dataset.name.key)]
+    own = [r for r in same if r.section == "datasets" and r.subject.lower() in (dataset.name.lower(), dataset.key)]
     shared = [r for r in same if r.section != "datasets"]
     return next(iter([*own, *shared, *same]), None)
 
@@ -94,7 +95,7 @@ def unapplied(definitions: Definitions, folder: Path, sources: Sequence[Path], *
 def _applied(dataset: Dataset, written: Sequence[Rule]) -> Iterator[Rule]:
     """The rules that a dataset applies, those whose text the code completes among them."""
     for expectation in dataset.expectations:
-        rule = origin(dataset, expectation, written)
+        rule = origin(dataset.name, expectation, written)
         same = [r for r in written if r.name == expectation.name and (r.section != "datasets" or _is_of(r.subject, dataset))]
         yield from [rule] if rule else same
 

@@ -16,6 +16,7 @@ from lakelet.jvm.frames import optimized
 from lakelet.language.model import Dataset
 from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.pipeline import Pipeline
+from lakelet.plan.checked import RuledDataset
 from lakelet.quality.applied_rules import origin
 
 if TYPE_CHECKING:
@@ -64,13 +65,13 @@ class KnownRule:
         }
 
 
-def known_rules(datasets: Sequence[Dataset], written: Sequence[Rule]) -> list[KnownRule]:
+def known_rules(datasets: Sequence[RuledDataset], written: Sequence[Rule]) -> list[KnownRule]:
     """The rules of the datasets in the order of their declaration, then those of the files that none of them uses."""
     used: set[Rule] = set()
     found = []
     for dataset in datasets:
         for expectation in dataset.expectations:
-            rule = origin(dataset, expectation, written)
+            rule = origin(dataset.name, expectation, written)
             used |= {rule} if rule else set()
             action = expectation.action.value
             owner = (rule.owner if rule else None) or dataset.owner
@@ -107,11 +108,10 @@ class Finding:
         return self.severity == "error"
 
 
-def list_rules(pipeline: Pipeline, folder: Path) -> list[KnownRule]:
-    """All rules of the files and of the code. Raises DefinitionErrors, also for errors in rule files."""
+def list_rules(pipeline: Pipeline, folder: Path, *, new_process: bool = False) -> list[KnownRule]:
+    """All rules of the files and of the code. Raises DefinitionErrors, also for errors in rule files. `new_process`: see `check`."""
     written, _ = read_all(folder)
-    with pipeline.opened() as opened:
-        return known_rules(opened.loaded.definitions.datasets, written)
+    return known_rules(pipeline.check(strict=False, new_process=new_process).rules, written)
 
 
 def check_rules(pipeline: Pipeline, folder: Path) -> list[Finding]:
@@ -122,7 +122,7 @@ def check_rules(pipeline: Pipeline, folder: Path) -> list[Finding]:
         return [_as_finding(error, ()) for error in broken.errors]
     try:
         with pipeline.opened() as opened:
-            known = known_rules(opened.loaded.definitions.datasets, written)
+            known = known_rules(opened.checked().rules, written)
             found = [*_unused(known), *_other_actions(known), *_of_checks(opened, checks), *_on_rows(opened, known)]
     except DefinitionErrors as refused:
         found = [_as_finding(error, written) for error in refused.errors]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
+from lakelet.analysis.checks import mapping_notices
 from lakelet.analysis.results import Analysis
 from lakelet.config.update_config import PipelineConfig
 from lakelet.flows.environment import Environment
 from lakelet.language.loader import LoadedSources
+from lakelet.plan.checked import Checked, RuledDataset
 from lakelet.plan.definition_changes import DefinitionChange, DefinitionParts, definition_changes
 from lakelet.plan.selection import Selection
 from lakelet.quality.definitions import TableCheck
@@ -57,6 +60,14 @@ class OpenedPipeline:
     def id(self) -> str:
         """That of the update."""
         return self.reporter.update_id
+
+    def checked(self) -> Checked:
+        """Return what `lakelet validate` shows of it."""
+        tables = [(one.dataset, one.schema) for one in self.analysis.datasets.values()]
+        notices = [*self.loaded.notices, *chain(*self.analysis.notices.values()), *mapping_notices(tables)]
+        rules = tuple(RuledDataset(one.name, one.owner, one.expectations) for one in self.loaded.definitions.datasets)
+        unchecked, changes = self.analysis.unchecked, self.definition_changes()
+        return Checked(self.analysis.graph, tuple(dict.fromkeys(notices)), unchecked, self.definitions, changes, rules)
 
     def definition_changes(self, *, from_nothing: bool = False) -> tuple[DefinitionChange, ...]:
         """What changed in the definitions since each dataset was brought up to date last.

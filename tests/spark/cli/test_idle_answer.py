@@ -1,4 +1,4 @@
-"""An update with nothing to do is answered without Java, as it is with it (IF-3 to IF-10). Each run is a process of its own."""
+"""An update with nothing to do is answered without Java, as it is with it (IF-3 to IF-11). Each run is a process of its own."""
 
 from __future__ import annotations
 
@@ -242,6 +242,36 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
     java.forbidden.unlink()
     events, _ = run(folder)
     assert "COMPLETED" in {event["details"].get("flow_progress", {}).get("status") for event in events}
+
+
+LOOKING = (("plan",), ("graph",), ("validate",), ("rules", "list"))
+"""Commands that show a pipeline and write nothing."""
+
+
+def test_commands_that_only_look_are_answered_without_java(folder: Path) -> None:
+    recorded(folder)
+    java = NotedJava(folder.parent / "java")
+    given = ("--param", f"landing={folder / 'landing'}", "--table", "kinds=kinds")
+    environ = {**os.environ, "JAVA_HOME": str(java.home), "SHOP_LIMIT": "10"}
+
+    def printed(*words: str, **more: str) -> tuple[int, str, str]:
+        asked = [str(LAKELET), *words, "pipeline.py", *given]
+        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=300, env={**environ, **more}, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    java.forbidden.touch()
+    starts, before = java.starts, sorted((path, path.stat().st_mtime_ns) for path in (folder / ".lakelet").rglob("*"))
+    quick = {words: printed(*words) for look in LOOKING for words in (look, (*look, "--json"))}
+    assert java.starts == starts
+    assert sorted((path, path.stat().st_mtime_ns) for path in (folder / ".lakelet").rglob("*")) == before
+    assert printed("plan", "--explain", "gold")[0] == 3
+
+    java.forbidden.unlink()
+    for words, found in quick.items():
+        assert found[0] == 0
+        assert found == printed(*words, LAKELET_IDLE_ANSWER="off"), words
+    (folder / "landing" / "b.json").write_text('{"id": 3, "kind": "b", "at": 3}\n')
+    assert "1 new file" in printed("plan")[1]
 
 
 @pytest.mark.slow

@@ -64,13 +64,13 @@ class FakePipeline:
     def validate(self, request):
         return self._answer(request, Graph((NODE,)))
 
-    def check(self, request):
+    def check(self, request, *, new_process):
         return Checked(self.validate(request), self.notices)
 
     def states(self):
         return {}
 
-    def plan(self, request):
+    def plan(self, request, *, new_process):
         return self._answer(request, Plan((STEP,)))
 
     def run(self, request, *, listeners, new_process):

@@ -24,7 +24,7 @@ LONG = "main.shop.a_dataset_with_a_name_that_is_much_too_long_for_a_terminal_of_
 
 
 class Slow(FakePipeline):
-    def check(self, request):
+    def check(self, request, *, new_process):
         print("printed by the pipeline's code")
         report("Analysing", 14, 25)
         time.sleep(1.6)

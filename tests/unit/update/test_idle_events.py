@@ -38,7 +38,7 @@ def config(tmp_path: Path) -> PipelineConfig:
     here = Here(made, b"key", dict(os.environ))
     facts = (*of_process(here), *looked_up(here, [(FactKind.FILE, str(tmp_path / "pipeline.py")), (FactKind.REGISTRY, "")]))
     events = (progress(UpdateState.RUNNING), progress(UpdateState.COMPLETED))
-    save_record(storage, IdleRecord(b"key", facts, events, ()).to_json())
+    save_record(storage, IdleRecord(b"key", facts, events, (), {}).to_json())
     return made
 
 

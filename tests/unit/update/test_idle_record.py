@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import PlanStep, Strategy
+from lakelet.plan.refreshes import NO_OP
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import Storage
@@ -36,7 +38,7 @@ LISTED = Event(
     level=Level.WARN,
 )
 STEP = PlanStep("main.shop.orders", Kind.STREAMING_TABLE, "orders", Strategy.SKIP, "it has no new file", ("main.shop.raw",), ())
-RECORD = IdleRecord(b"key", (Fact(FactKind.FILE, "/a", "1"),), (PROGRESS, LISTED), (STEP,))
+RECORD = IdleRecord(b"key", (Fact(FactKind.FILE, "/a", "1"),), (PROGRESS, LISTED), (STEP, replace(STEP, refresh=NO_OP)), {"graph": []})
 
 
 @pytest.fixture
@@ -48,7 +50,8 @@ def test_a_record_is_read_as_it_was_written(storage: Storage) -> None:
     save_record(storage, RECORD.to_json())
     found = load_record(storage)
     assert found is not None
-    assert (found.key, found.facts, found.steps) == (RECORD.key, RECORD.facts, RECORD.steps)
+    assert (found.key, found.facts, found.steps, found.checked) == (RECORD.key, RECORD.facts, RECORD.steps, RECORD.checked)
+    assert [step.refresh for step in found.steps] == [None, NO_OP]
     assert [(e.event_type, e.message, e.origin, e.details, e.level) for e in found.events] == [
         (e.event_type, e.message, e.origin, e.details, e.level) for e in RECORD.events
     ]
@@ -58,7 +61,7 @@ def test_a_record_is_read_as_it_was_written(storage: Storage) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", "\x00", stale_reason_json("clock"), RECORD.to_json().replace('"format":1', '"format":2'), '{"format": 1}'],
+    ["", "{", "[]", "null", "\x00", stale_reason_json("clock"), RECORD.to_json().replace('"format":2', '"format":1'), '{"format": 1}'],
 )
 def test_what_is_no_record_of_this_version_is_left_alone(storage: Storage, text: str) -> None:
     save_record(storage, text)

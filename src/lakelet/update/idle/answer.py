@@ -1,4 +1,4 @@
-"""Runs an update that has nothing to do without Java: same events, same result (IF-3)."""
+"""Runs an update that has nothing to do without Java: same events, same result (IF-3). Other commands show the same record (IF-11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import PipelineConfig
@@ -33,18 +33,31 @@ def is_asked(config: PipelineConfig, request: Request) -> bool:
     return wanted and isinstance(config.storage, Path) and os.environ.get(SWITCH, "").lower() != "off"
 
 
+class ValidRecord(NamedTuple):
+    """A record, and the process and machine for which nothing of it has changed."""
+
+    record: IdleRecord
+    here: Here
+
+
+def valid_record(config: PipelineConfig) -> ValidRecord | None:
+    """Return the stored record if nothing has changed since it was made; None where there is none, or that is not certain."""
+    record = load_record(Storage(config.storage))
+    if record is None:
+        return None
+    here = Here(config, record.key, dict(os.environ))
+    return ValidRecord(record, here) if unchanged(record.facts, here) is None else None
+
+
 def idle_answer(config: PipelineConfig, listeners: Sequence[Listener]) -> UpdateResult | None:
     """Run an update that has nothing to do; return None, with nothing written and no event emitted, where that is not certain.
 
     Raises LAKELET_STORAGE_BUSY if another update holds the lease, and STORAGE_FAILED or EVENT_LOG_FAILED for a log that cannot be written.
     """
-    started, storage = time.monotonic(), Storage(config.storage)
-    record = load_record(storage)
-    if record is None:
+    started, storage, found = time.monotonic(), Storage(config.storage), valid_record(config)
+    if found is None:
         return None
-    here = Here(config, record.key, dict(os.environ))
-    if unchanged(record.facts, here) is not None:
-        return None
+    record, here = found
     update_id = str(uuid.uuid4())
     with storage.lease(update_id):
         if unchanged(record.facts, here) is not None:  # another update has ended in between
@@ -72,4 +85,4 @@ def _emitted(record: IdleRecord, here: Here, storage: Storage, update_id: str, l
     return ()
 
 
-__all__ = ["SWITCH", "idle_answer", "is_asked"]
+__all__ = ["SWITCH", "ValidRecord", "idle_answer", "is_asked", "valid_record"]

@@ -14,12 +14,13 @@ from lakelet.base import VERSION
 from lakelet.files.durable import write_atomically
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import PlanStep, Strategy
+from lakelet.plan.refreshes import NO_OP
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, Level
 from lakelet.storage.root import Storage
 from lakelet.update.idle.facts import Fact, FactKind
 
-FORMAT = 1
+FORMAT = 2
 FILE = "idle.json"
 PLACEHOLDER_ID = "5ca1ab1e-0000-4000-8000-000000000000"
 """Placeholder of the update's id in the events of a record."""
@@ -37,12 +38,14 @@ class IdleRecord:
         facts: everything that the result depends on.
         events: the events of the update, with `PLACEHOLDER_ID` for its id.
         steps: for each flow, that it is skipped, and why.
+        checked: the valid pipeline as JSON values (`Checked.from_json`).
     """
 
     key: bytes
     facts: tuple[Fact, ...]
     events: tuple[Event, ...]
     steps: tuple[PlanStep, ...]
+    checked: Mapping[str, Any]
 
     def to_json(self) -> str:
         return json.dumps(
@@ -53,6 +56,7 @@ class IdleRecord:
                 "facts": [[fact.kind.name, fact.name, fact.value] for fact in self.facts],
                 "events": [_stored_event(event) for event in self.events],
                 "steps": [_stored_step(step) for step in self.steps],
+                "checked": self.checked,
             },
             separators=(",", ":"),
         )
@@ -69,6 +73,7 @@ class IdleRecord:
                 tuple(Fact(FactKind[kind], name, value) for kind, name, value in data["facts"]),
                 tuple(map(_event, data["events"])),
                 tuple(map(_step, data["steps"])),
+                data["checked"],
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -148,11 +153,12 @@ def _event(stored: Mapping[str, Any]) -> Event:
 
 
 def _stored_step(step: PlanStep) -> Mapping[str, Any]:
-    """Return a step without what is known of the refresh of a view: it is skipped."""
-    plain = {name: value for name, value in vars(step).items() if name not in ("refresh", "view")}
-    return {**plain, "kind": step.kind.value, "strategy": step.strategy.value}
+    """Return a step without the facts about a view. Of its refresh it says whether there is one: it is skipped."""
+    plain = {name: value for name, value in vars(step).items() if name != "view"}
+    return {**plain, "kind": step.kind.value, "strategy": step.strategy.value, "refresh": step.refresh is not None}
 
 
 def _step(stored: Mapping[str, Any]) -> PlanStep:
     lists = {name: tuple(stored[name]) for name in ("inputs", "transforms")}
-    return PlanStep(**{**stored, **lists, "kind": Kind(stored["kind"]), "strategy": Strategy(stored["strategy"])})
+    words = {"kind": Kind(stored["kind"]), "strategy": Strategy(stored["strategy"]), "refresh": NO_OP if stored["refresh"] else None}
+    return PlanStep(**{**stored, **lists, **words})

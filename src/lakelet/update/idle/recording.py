@@ -90,7 +90,7 @@ def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[T
     events, steps = idle_update(opened, everything)
     if names_placeholder_id(events):
         raise _StaleReason("an event names the update")
-    return IdleRecord(recording.here.key, found, tuple(events), steps)
+    return IdleRecord(recording.here.key, found, tuple(events), steps, opened.checked().as_json())
 
 
 def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task]) -> Iterator[Fact]:
