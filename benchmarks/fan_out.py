@@ -176,7 +176,8 @@ def measure_wide(choice: argparse.Namespace, work: Path) -> None:
     for round_ in range(choice.rounds + 1):
         before = round_ - 1
         land_wide(landing, f"{round_:03d}.json", choice.types, choice.rows)
-        at_bronze, marks = processor_time(), {}
+        at_bronze = processor_time()
+        marks: dict[str, float] = {}
 
         def listen(event: Any, marks: dict[str, float] = marks) -> None:
             if event.origin.flow_name == "main.default.bronze" and event.body.get("status") == "COMPLETED":
