@@ -16,6 +16,8 @@ from tests.s3 import S3Server, s3_server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+os.environ["LAKELET_ARCHIVE"] = "off"  # no command of a test leaves a process that makes the class-data archive
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from lakelet.base.errors import ExitCode
+from lakelet.cli.console import shown_phases
 from lakelet.cli.lines import Line, write_lines
+from lakelet.cli.spark_start import StepLines
 
 
 def register(app: typer.Typer) -> None:
@@ -19,16 +21,20 @@ def register(app: typer.Typer) -> None:
 def doctor(
     fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars when they are missing.")] = False,
     fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="Fetch the jars for s3a:// when they are missing (700 MB).")] = False,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Make the class-data archive when it is missing: later starts are quicker (up to a minute).")
+    ] = False,
 ) -> None:
     """Check what this machine needs to run pipelines."""
     if fetch_s3:
         from lakelet.spark.launch.environment import ensure_s3_jars
 
         ensure_s3_jars()
-    if fetch:
-        from lakelet.spark.launch.environment import ensure_jars
+    if fetch or archive:
+        from lakelet.spark.launch.first_preparation import fetch_missing_jars, make_archive
 
-        ensure_jars()
+        with shown_phases(sys.stderr):
+            (make_archive if archive else fetch_missing_jars)(StepLines())
     from lakelet.project import doctor as found
 
     checks = found.examine()

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from lakelet.cli.console import shown_phases
 from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.cli.row_output import Form, show_rows
 from lakelet.cli.run import configured, stdout_for_data
-from lakelet.cli.spark_start import ready_for_spark, renewed, warm
+from lakelet.cli.spark_start import make_later_starts_quick, ready_for_spark, renewed, warm
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -70,9 +71,12 @@ def watch(asked: o.CommonOptions, rows: Rows = SHOWN_ROWS) -> None:
         phases.close()
         _write_json(finding, data) if asked.as_json else _write_text(finding)
 
-    watching = PipelineWatch(
-        lambda: configured(asked), report, rows, turn=server.turn, check=server.check, idle=lambda: server.use_idle_time(warming.step)
-    )
+    def idle() -> None:
+        server.use_idle_time(warming.step)
+        quick_later_starts(os.getpid())
+
+    quick_later_starts = cache(make_later_starts_quick)
+    watching = PipelineWatch(lambda: configured(asked), report, rows, turn=server.turn, check=server.check, idle=idle)
     try:
         with stoppable(), stdout_for_data(asked), phases:
             phases.enter_context(shown_phases(sys.stderr))

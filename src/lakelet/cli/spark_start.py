@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -20,16 +21,30 @@ from lakelet.cli.lines import Line, write_lines
 if TYPE_CHECKING:
     from lakelet.spark.launch.first_preparation import StartStep
 
+_LATER_STARTS = "Later starts of Spark will be quicker: a process in the background prepares them now, once (a minute or so)."
+
 
 def ready_for_spark() -> None:
-    """Fetch Delta's jars and make the class-data archive where they are missing, with a line on stderr for each step.
+    """Fetch Delta's jars where they are missing, with a line on stderr, and on a terminal a bar while they arrive.
 
-    On a terminal each step has a bar while it goes on. Raises JAVA_MISSING or JARS_MISSING.
+    At the end of the command a process is started that makes the class-data archive, where that is missing. Raises JAVA_MISSING or
+    JARS_MISSING.
     """
     from lakelet.spark.launch.first_preparation import prepare
 
     with shown_phases(sys.stderr):
         prepare(StepLines())
+    atexit.unregister(make_later_starts_quick)  # it may be called again, as by each query of a shell
+    atexit.register(make_later_starts_quick, os.getpid())
+
+
+def make_later_starts_quick(process: int) -> None:
+    """Let another process make the class-data archive where it is missing, and write a line on stderr; not in forks of `process`."""
+    from lakelet.spark.launch.first_preparation import start_archive
+
+    if os.getpid() == process and start_archive():
+        with suppress(OSError):
+            write_lines([Line(_LATER_STARTS, "quiet")], sys.stderr)
 
 
 def spark_starts(reason: str) -> None:

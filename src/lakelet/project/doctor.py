@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.machinery import PathFinder
+from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import find_storage
 from lakelet.files.remote import S3Settings, is_s3
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
+from lakelet.spark.launch.first_preparation import in_background
 
 OLDEST_PYTHON = (3, 10)
 
@@ -159,16 +162,26 @@ def _storage_on_s3() -> bool:
 def check_archive() -> DoctorCheck:
     """The class-data archive; without it, or with one for another Java, sessions start slower."""
     name = "class-data archive"
-    remedy = f"Type: {sys.executable} -m lakelet.spark.launch.warmup (takes up to a minute, once)"
+    remedy = "Type: lakelet doctor --archive (takes up to a minute, once)"
     try:
         archive = archives.archive_path(env.find_java(), env.jars())
     except (LakeletError, OSError):
         return DoctorCheck(name, False, "none: it needs Java and the jars first", remedy, blocking=False)
     if archive.is_file():
         return DoctorCheck(name, True, str(archive))
+    if archives.is_being_made(archive.parent):
+        finding = "a process in the background is making one: until it is there, sessions start some seconds slower"
+        return DoctorCheck(name, False, finding, blocking=False)
+    return DoctorCheck(name, False, f"{_archive_absence(archive)}: sessions start some seconds slower", remedy, blocking=False)
+
+
+def _archive_absence(archive: Path) -> str:
+    """Why there is no archive."""
+    with suppress(OSError):
+        return f"it could not be made ({archives.failure_file(archive).read_text(encoding='utf-8').splitlines()[0]})"
     others = any(archive.parent.glob("*.jsa"))
-    finding = "the present ones are for another Java, pyspark or set of jars" if others else "none yet"
-    return DoctorCheck(name, False, f"{finding}: sessions start some seconds slower", remedy, blocking=False)
+    missing = "the present ones are for another Java, pyspark or set of jars" if others else "none yet"
+    return f"{missing}; the next command that starts Spark leaves a process that makes it" if in_background() else missing
 
 
 def check_foreign_dlt() -> DoctorCheck:

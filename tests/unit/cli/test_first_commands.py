@@ -1,6 +1,6 @@
-"""Whichever command is the first on a machine, it fetches the jars and makes the archive before Spark starts, and says so.
+"""Whichever command is the first on a machine, it fetches the jars before Spark starts, and leaves a process that makes the archive.
 
-The cache is empty; a shell script plays Java, and what Ivy and the warm-up leave behind is written by this program.
+The cache is empty; what Ivy leaves behind is written by this program, which leaves no process: it writes the command line of that one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ PROGRAM = """
 import os, sys, time
 from pathlib import Path
 from lakelet.base.errors import LakeletError
-from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
+from lakelet.spark.launch import first_preparation
 
-cache = Path(os.environ["LAKELET_CACHE"])
 fetched = []
 
 
@@ -42,13 +41,12 @@ def fetch(report):
 
 
 def refuse(*arguments, **options):
-    raise LakeletError("SPARK_START_FAILED", "Java starts" if (cache / "archives" / "fitting.jsa").exists() else "not prepared")
+    raise LakeletError("SPARK_START_FAILED", "Java starts")
 
 
 env.jars, env.fetch_jars, env.ensure_jars = jars, fetch, jars
 env.require_java = lambda: env.Java(Path("java"), "17.0.1", 17, has_vector=True, home="/jdk")
-archives.archive_path = lambda java, delta: cache / "archives" / "fitting.jsa"
-archives.make_archive = lambda: (cache / "archives" / "fitting.jsa").write_text("classes")
+first_preparation.start_archive = lambda: True
 from lakelet.spark.launch import session
 
 session.start_session = refuse
@@ -67,8 +65,7 @@ sys.exit(main(sys.argv[1:]))
 LINES = (
     r"Fetching Delta's jars 0\.0/\d+\.\d MB",
     r"Fetching Delta's jars (\d+\.\d)/\1 MB  \d+\.\d s",
-    r"Preparing Spark for quick starts, once \(up to a minute\)",
-    r"Preparing Spark for quick starts, once \(up to a minute\)  \d+\.\d s",
+    r"Later starts of Spark will be quicker: a process in the background .*",
 )
 USES_SPARK = "def test_uses_spark(spark):\n    pass\n"
 
@@ -109,13 +106,16 @@ def told(folder: Path, *arguments: str) -> str:
     ],
     ids=lambda command: command[0],
 )
-def test_the_first_command_on_a_machine_prepares_the_start_and_tells_it(folder: Path, command: tuple[str, ...]) -> None:
+def test_the_first_command_on_a_machine_fetches_the_jars_and_has_the_archive_made_at_its_end(
+    folder: Path, command: tuple[str, ...]
+) -> None:
     Storage(folder / "s").registry()
     lines = told(folder, *command).splitlines()
-    found = [line for line in lines if line.startswith(("Fetching", "Preparing"))]
+    found = [line for line in lines if line.startswith(("Fetching", "Later"))]
     assert len(found) == len(LINES), lines
     assert all(re.fullmatch(form, line) for form, line in zip(LINES, found, strict=True)), found
-    assert any("Java starts" in line for line in lines), "Spark starts after it"
+    started = next(number for number, line in enumerate(lines) if "Java starts" in line)
+    assert lines.index(found[1]) < started < lines.index(found[2])
 
 
 @pytest.mark.long
@@ -135,5 +135,5 @@ def test_the_jars_have_a_bar_on_a_terminal_and_a_line_when_they_are_there(folder
     assert any(re.match(r"Fetching Delta's jars 4\.0/\d+\.\d MB ━+", line) for line in lines), lines
     left = [line for drawn in screen(text) for line in shown(drawn)]
     assert sum(bool(re.fullmatch(LINES[1], line)) for line in left) == 1, left
-    assert sum(bool(re.fullmatch(LINES[3], line)) for line in left) == 1, left
+    assert sum(bool(re.fullmatch(LINES[2], line)) for line in left) == 1, left
     assert not any("━" in line for line in left)

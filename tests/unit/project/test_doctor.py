@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
 import zipfile
 from collections.abc import Callable
@@ -182,8 +183,25 @@ def test_an_archive_for_another_java_is_told_apart_from_none(
     (tmp_path / "archives" / "stale.jsa").touch()
     assert doctor.check_archive().finding.startswith("the present ones are for another Java")
     assert not doctor.check_archive().blocking
+    archives.failure_file(tmp_path / "archives" / "fitting.jsa").write_text("no space left\n")
+    assert doctor.check_archive().finding.startswith("it could not be made (no space left)")
     (tmp_path / "archives" / "fitting.jsa").touch()
     assert doctor.check_archive().ok
+
+
+def test_an_archive_that_is_being_made_asks_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, java: Callable[..., None]) -> None:
+    java(HEALTHY_JAVA)
+    monkeypatch.setattr(env, "jars", lambda: env.Jars(tmp_path / "a.jar", tmp_path / "b.jar"))
+    monkeypatch.setattr(archives, "archive_path", lambda *_: tmp_path / "fitting.jsa")
+    monkeypatch.setenv("LAKELET_ARCHIVE", "on")
+    monkeypatch.delenv("CI", raising=False)
+    assert "the next command that starts Spark leaves a process that makes it" in doctor.check_archive().finding
+    with (tmp_path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        check = doctor.check_archive()
+        assert check.finding.startswith("a process in the background is making one")
+        assert check.remedy == ""
+    assert "lakelet doctor --archive" in doctor.check_archive().remedy
 
 
 @pytest.mark.parametrize(("distribution", "owner"), [("dlt", "dltHub"), ("databricks-dlt", "Databricks' stub")])

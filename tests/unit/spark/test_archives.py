@@ -65,7 +65,7 @@ def test_the_archive_appears_where_sessions_look_for_it(make_java: MakeJava, cac
     made = archives.make_archive()
     assert made == archives.archive_path(env.find_java(), env.jars())
     assert made.read_text() == "classes\n"
-    assert [path.name for path in made.parent.iterdir()] == [made.name]
+    assert {path.name for path in made.parent.iterdir()} == {made.name, ".lock"}
 
 
 def test_a_java_without_an_archive_of_its_own_classes_gets_one(make_java: MakeJava, cache: Path, warm_up: Callable[[str], None]) -> None:
@@ -77,7 +77,7 @@ def test_a_java_without_an_archive_of_its_own_classes_gets_one(make_java: MakeJa
     assert base is not None
     made = archives.make_archive()
     assert base.read_text() == "base\n"
-    assert {path.name for path in made.parent.iterdir()} == {made.name, base.name}
+    assert {path.name for path in made.parent.iterdir()} == {made.name, base.name, ".lock"}
     assert made == archives.archive_path(env.find_java(), env.jars())
     (java.parents[1] / "lib" / "server").mkdir(parents=True)
     (java.parents[1] / "lib" / "server" / "classes.jsa").touch()
@@ -103,7 +103,7 @@ def test_only_the_newest_archives_are_kept(make_java: MakeJava, cache: Path, war
         os.utime(cache / "archives" / f"{age}.jsa", (age, age))
     warm_up('echo classes > "$LAKELET_RECORD_CLASSES"')
     made = archives.make_archive()
-    assert {path.name for path in made.parent.iterdir()} == {made.name, "4.jsa", "3.jsa"}
+    assert {path.name for path in made.parent.iterdir()} == {made.name, "4.jsa", "3.jsa", ".lock"}
 
 
 def test_a_warm_up_that_fails_is_told_with_its_last_words(make_java: MakeJava, cache: Path, warm_up: Callable[[str], None]) -> None:
@@ -113,4 +113,4 @@ def test_a_warm_up_that_fails_is_told_with_its_last_words(make_java: MakeJava, c
     with pytest.raises(LakeletError, match="no space left") as caught:
         archives.make_archive()
     assert caught.value.code == "ARCHIVE_FAILED"
-    assert list((cache / "archives").iterdir()) == []
+    assert [path.name for path in (cache / "archives").iterdir()] == [".lock"]

@@ -1,32 +1,35 @@
-"""What the first start makes by itself, and what it reports meanwhile. A shell script plays Java."""
+"""What the first start makes by itself and reports, and what is left to the background. Shell scripts play Java and Python."""
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
-from lakelet.cli.spark_start import StepLines
+from lakelet.cli.spark_start import StepLines, make_later_starts_quick
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 from lakelet.spark.launch import first_preparation as preparation
-from lakelet.spark.launch.first_preparation import StartStep, prepare
+from lakelet.spark.launch.first_preparation import StartStep, make_archive_in_background, prepare, start_archive
+from tests.unit.spark.fake_java import MakeJava, put_jars
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, a Java, and Ivy and the warm-up replaced by what they leave behind."""
+    """An empty cache, a Java, and Ivy replaced by what it leaves behind."""
     cache = tmp_path / "cache"
     monkeypatch.setenv("LAKELET_CACHE", str(cache))
     monkeypatch.delenv("LAKELET_JARS", raising=False)
     monkeypatch.setattr(preparation, "_session_is_running", lambda: False)
     monkeypatch.setattr(env, "require_java", lambda: env.Java(tmp_path / "java", "17.0.1", 17, has_vector=True, home=str(tmp_path)))
-    monkeypatch.setattr(archives, "archive_path", lambda java, delta: cache / "archives" / "fitting.jsa")
     found: list[env.Jars] = []
 
     def jars() -> env.Jars:
@@ -41,7 +44,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(env, "jars", jars)
     monkeypatch.setattr(env, "fetch_jars", fetch)
-    monkeypatch.setattr(archives, "make_archive", lambda: (cache / "archives" / "fitting.jsa").write_text("classes"))
     return cache
 
 
@@ -51,45 +53,133 @@ def reported() -> list[StartStep]:
     return steps
 
 
-def test_the_first_start_fetches_and_prepares_and_the_second_one_reports_nothing(machine: Path) -> None:
-    jars, archive = "Fetching Delta's jars", "Preparing Spark for quick starts, once (up to a minute)"
-    total = env.JAR_BYTES
-    assert reported() == [
-        StartStep(jars, 0, total),
-        StartStep(jars, 4_000_000, total),
-        StartStep(jars, total, total, ended=True),
-        StartStep(archive),
-        StartStep(archive, ended=True),
-    ]
+def test_the_first_start_fetches_the_jars_and_the_second_one_reports_nothing(machine: Path) -> None:
+    jars, total = "Fetching Delta's jars", env.JAR_BYTES
+    assert reported() == [StartStep(jars, 0, total), StartStep(jars, 4_000_000, total), StartStep(jars, total, total, ended=True)]
     assert reported() == []
+    assert not (machine / "archives").exists()
 
 
-def test_an_archive_that_cannot_be_made_is_not_tried_again_and_stops_nothing(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise LakeletError("ARCHIVE_FAILED", "no space left")
+@pytest.fixture
+def archive(make_java: MakeJava, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the archive will lie, on a machine that has the jars; processes may go on after commands."""
+    monkeypatch.delenv("LAKELET_ARCHIVE", raising=False)
+    monkeypatch.delenv("CI", raising=False)
+    make_java(own_archive=True)
+    put_jars(cache / "jars")
+    return archives.archive_path(env.find_java(), env.jars())
 
-    monkeypatch.setattr(archives, "make_archive", fail)
-    assert len(reported()) == 5
-    assert reported() == []
-    assert "no space left" in (machine / "archives" / "fitting.failed").read_text()
+
+Script = Callable[[str], None]
 
 
-def test_archives_that_other_environments_used_today_are_not_thrown_out(machine: Path) -> None:
-    reported()
-    folder = machine / "archives"
-    (folder / "fitting.jsa").unlink()
-    others = [folder / f"{number}.jsa" for number in range(archives.KEPT_ARCHIVES)]
+@pytest.fixture
+def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+    """Replace Python in the processes that are started by a shell script."""
+
+    def replace(script: str) -> None:
+        fake = tmp_path / "python"
+        fake.write_text(f"#!/bin/sh\n{script}\n")
+        fake.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(fake))
+
+    return replace
+
+
+@pytest.fixture
+def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process, which is that of all tests, keeps its priority."""
+    monkeypatch.setattr(preparation, "_give_way", lambda: None)
+
+
+def test_a_command_leaves_a_process_in_a_session_of_its_own_and_says_so(
+    archive: Path, maker: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = tmp_path / "said"
+    os.mkfifo(said)  # read until the process has ended
+    maker(f"exec >{said}; echo $*; pwd; ps -o pid=,sid= -p $$")
+    make_later_starts_quick(os.getpid())
+    arguments, folder, numbers = said.read_text().splitlines()
+    assert arguments == "-m lakelet.spark.launch.warmup --background"
+    assert folder == str(archive.parent)
+    assert len(set(numbers.split())) == 1
+    assert "in the background" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "value"), [("LAKELET_ARCHIVE", "off"), ("CI", "true"), (archives.RECORD_CLASSES, "file.jsa")])
+def test_no_process_is_left_where_none_may_be(archive: Path, maker: Script, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    maker("exit 0")
+    assert start_archive()
+    monkeypatch.setenv(name, value)
+    assert not start_archive()
+
+
+def test_no_process_is_left_where_there_is_an_archive_or_another_process_makes_it(archive: Path, maker: Script) -> None:
+    maker("exit 0")
+    archive.parent.mkdir()
+    with (archive.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not start_archive()
+    assert start_archive()
+    archive.touch()
+    assert not start_archive()
+
+
+def test_no_process_is_left_by_a_fork_or_where_the_cache_cannot_be_written(archive: Path, maker: Script, cache: Path) -> None:
+    maker("exit 0")
+    make_later_starts_quick(os.getpid() + 1)
+    assert not archive.parent.exists()
+    archive.parent.write_text("a file where the folder should be")
+    assert not start_archive()
+
+
+@pytest.mark.usefixtures("in_order")
+def test_the_archive_is_made_by_one_process_and_is_whole_when_it_appears(archive: Path, maker: Script) -> None:
+    left = archive.parent / ".make-of-a-killed-process"
+    left.mkdir(parents=True)
+    (left / archive.name).write_text("half of")
+    maker('echo classes > "$LAKELET_RECORD_CLASSES"')
+    with (archive.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        make_archive_in_background()
+    assert not archive.exists()
+    make_archive_in_background()
+    assert archive.read_text() == "classes\n"
+    assert {path.name for path in archive.parent.iterdir()} == {archive.name, ".lock"}
+
+
+@pytest.mark.usefixtures("in_order")
+def test_an_archive_that_cannot_be_made_is_tried_again_on_another_day(archive: Path, maker: Script) -> None:
+    maker('echo half of >"$LAKELET_RECORD_CLASSES"; echo no space left; exit 1')
+    make_archive_in_background()
+    failure = archives.failure_file(archive)
+    assert "no space left" in failure.read_text()
+    assert {path.name for path in archive.parent.iterdir()} == {failure.name, ".lock"}
+    assert not start_archive()
+    os.utime(failure, (0, 0))
+    assert start_archive()
+
+
+def test_archives_that_other_environments_used_today_are_not_thrown_out(archive: Path, maker: Script) -> None:
+    maker("exit 0")
+    archive.parent.mkdir()
+    others = [archive.parent / f"{number}.jsa" for number in range(archives.KEPT_ARCHIVES)]
     for other in others:
         other.touch()
-    assert reported() == []
+    assert not start_archive()
     os.utime(others[0], (0, 0))
-    assert [step.ended for step in reported()] == [False, True]
+    assert start_archive()
 
 
-def test_a_cache_that_cannot_be_written_stops_nothing(machine: Path) -> None:
-    machine.mkdir()
-    (machine / "archives").write_text("a file where the folder should be")
-    assert len(reported()) == 3
+def test_a_process_that_gives_way_has_the_lowest_priority() -> None:
+    code = """
+import os
+from lakelet.spark.launch.first_preparation import _give_way
+_give_way()
+print(os.getpriority(os.PRIO_PROCESS, 0), getattr(os, "sched_getscheduler", lambda pid: None)(0) == getattr(os, "SCHED_IDLE", None))
+"""
+    done = subprocess.run([sys.executable, "-c", code], start_new_session=True, capture_output=True, text=True, check=True)
+    assert done.stdout == "19 True\n"
 
 
 def test_steps_are_lines_in_a_pipe_and_on_a_terminal_phases_with_a_line_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,21 @@
 """Java's class-data archive: the loaded classes of a session that has done what updates do, which later starts take over.
 
-Imports neither Spark nor pyspark.
+One process at a time makes one, and it appears as a whole: what a killed process leaves is never used. Imports neither Spark nor pyspark.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
@@ -33,6 +37,13 @@ KEPT_ARCHIVES = 3
 _WARM_UP = 2
 """Number of what the warm-up process does and keeps: with another one, earlier archives do not fit any more."""
 _NOT_IN_NAMES = r"[^\w.+-]"
+_IN_USE_SECONDS = 86_400
+_AGAIN_SECONDS = 86_400
+"""After so long an archive that could not be made is tried again: the disk may have been full, or the memory."""
+_LONGEST_SECONDS = 6 * 3600
+"""At the lowest priority the warm-up waits as long as others use the processors."""
+_LOCK = ".lock"
+_UNFINISHED = ".make-"
 _ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark are in the folder logs of the cache."
 
 
@@ -69,28 +80,102 @@ def note_use(archive: Path) -> None:
 def make_archive() -> Path:
     """Make the class-data archive for this Java and these jars in a warm-up process (20 s or so), put it in place, and return its path.
 
-    The most recently used archives are kept, because other environments have their own.
-    Raises ARCHIVE_FAILED with the last output of the process.
+    Waits for another process that makes one, and returns at once where the archive is there by then. The most recently used archives are
+    kept, because other environments have their own. Raises ARCHIVE_FAILED with the last output of the process.
     """
     try:
         java, delta = require_java(), ensure_jars()
         target = archive_path(java, delta)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".make-") as temporary:
-            _make_base_archive(java, Path(temporary))
-            made = Path(temporary) / target.name
-            command = [sys.executable, "-m", "lakelet.spark.launch.warmup", "--record"]
-            environment = {**os.environ, RECORD_CLASSES: str(made)}
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, env=environment)
-            if done.returncode or not made.is_file():
-                why = "\n".join(done.stdout.strip().splitlines()[-3:]) or None
-                raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=why, todo=_ARCHIVE_TODO)
-            os.replace(made, target)
-        for old in sorted(target.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)[:-KEPT_ARCHIVES]:
-            old.unlink(missing_ok=True)
+        with _only_maker(target.parent, wait=True):
+            if not target.is_file():
+                _make(target, java)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=str(error), todo=_ARCHIVE_TODO) from error
     return target
+
+
+def make_missing_archive(archive: Path, java: Java) -> None:
+    """Make an archive that no command waits for, unless another process makes one, or `is_wanted` is false. Why it fails is kept."""
+    with suppress(OSError), _only_maker(archive.parent) as alone:
+        if not alone or not is_wanted(archive):
+            return
+        try:
+            _make(archive, java)
+        except (LakeletError, OSError, subprocess.TimeoutExpired) as error:
+            failure_file(archive).write_text(str(error), encoding="utf-8")
+
+
+def is_wanted(archive: Path) -> bool:
+    """Return whether to make the archive: it is missing, did not fail lately, and no archive used today would be removed for it."""
+    if archive.is_file() or _age_of(failure_file(archive)) < _AGAIN_SECONDS:
+        return False
+    used = [other for other in archive.parent.glob("*.jsa") if _age_of(other) < _IN_USE_SECONDS]
+    return len(used) < KEPT_ARCHIVES
+
+
+def is_being_made(folder: Path) -> bool:
+    """Return whether a process is making an archive in the folder."""
+    try:
+        with (folder / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def failure_file(archive: Path) -> Path:
+    """Return the path of the file that holds why the archive could not be made, so that not every command tries it again."""
+    return archive.with_suffix(".failed")
+
+
+def _age_of(file: Path) -> float:
+    """Seconds since a file was written or used; infinite where there is none."""
+    try:
+        return time.time() - file.stat().st_mtime
+    except OSError:
+        return float("inf")
+
+
+@contextmanager
+def _only_maker(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Yield whether no other process is making an archive in the folder; `wait` until that is so. The lock ends with this process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _make(target: Path, java: Java) -> None:
+    """Make the archive in another folder, and put it in place when it is on the disk. The caller has the lock of `_only_maker`."""
+    for unfinished in target.parent.glob(f"{_UNFINISHED}*"):  # of processes that were killed
+        shutil.rmtree(unfinished, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=_UNFINISHED) as temporary:
+        _make_base_archive(java, Path(temporary))
+        made = Path(temporary) / target.name
+        command = [sys.executable, "-m", "lakelet.spark.launch.warmup", "--record"]
+        environment = {**os.environ, RECORD_CLASSES: str(made)}
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LONGEST_SECONDS, env=environment
+        )
+        if done.returncode or not made.is_file():
+            why = "\n".join(done.stdout.strip().splitlines()[-3:]) or None
+            raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=why, todo=_ARCHIVE_TODO)
+        _put_in_place(made, target)
+    for old in sorted(target.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)[:-KEPT_ARCHIVES]:
+        old.unlink(missing_ok=True)
+
+
+def _put_in_place(made: Path, target: Path) -> None:
+    """Give a complete file its name. Java reads it without a check of its content, so it is on the disk before."""
+    with made.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(made, target)
 
 
 def _make_base_archive(java: Java, work: Path) -> None:
@@ -102,4 +187,4 @@ def _make_base_archive(java: Java, work: Path) -> None:
     if not (work / base.name).is_file():
         why = "\n".join(output.strip().splitlines()[-3:]) or None
         raise LakeletError("ARCHIVE_FAILED", "The archive of Java's own classes could not be made", why=why, todo=_ARCHIVE_TODO)
-    os.replace(work / base.name, base)
+    _put_in_place(work / base.name, base)

@@ -1,16 +1,15 @@
-"""Prepares the first start on a machine, or in a new environment: fetches Delta's jars, makes the class-data archive.
+"""Prepares a machine, or a new environment, for Spark: Delta's jars before the first start, the class-data archive after the first command.
 
-Both are in the cache afterwards, and later starts only check that they exist. Imports neither Spark nor pyspark.
+Both are in the cache afterwards, and later commands only check that they exist. Imports neither Spark nor pyspark.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
+import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +18,11 @@ from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
-_ARCHIVE_TIME = "up to a minute"
-"""Duration of making the archive: 20 s where nothing else runs, a minute on two busy cores."""
-_IN_USE_SECONDS = 86_400
+ARCHIVE = "LAKELET_ARCHIVE"
+"""Variable that is `off` where no process may go on after a command."""
+_CI = "CI"
+"""Variable that GitHub, GitLab and others set: their machines are thrown away before an archive pays for itself."""
+_LOWEST = 19
 
 
 @dataclass(frozen=True)
@@ -38,72 +39,94 @@ Report = Callable[[StartStep], None]
 
 
 def prepare(report: Report) -> None:
-    """Make this machine ready for a session, and report each step that takes time. Returns at once where nothing is missing.
-
-    Raises JAVA_MISSING or JARS_MISSING. An archive that cannot be made is not an error: sessions start some seconds slower.
-    """
-    if _session_is_running():
-        return
-    java, delta = env.require_java(), _fetched_jars(report)
-    archive = archives.archive_path(java, delta)
-    if archive.is_file() or os.environ.get(archives.RECORD_CLASSES):
-        return
-    try:
-        with _only_maker(archive.parent) as alone:
-            if alone and _has_room(archive):
-                _make_archive(archive, report)
-    except OSError:
-        return
+    """Fetch Delta's jars where they are missing, and report how far it is. Raises JAVA_MISSING or JARS_MISSING."""
+    if not _session_is_running():
+        env.require_java()
+        fetch_missing_jars(report)
 
 
 def _session_is_running() -> bool:
     return "pyspark" in sys.modules and active_context() is not None
 
 
-def _fetched_jars(report: Report) -> env.Jars:
+def fetch_missing_jars(report: Report) -> None:
+    """Fetch Delta's jars where they are missing, and report how far it is. Raises JARS_MISSING; JAVA_MISSING where it has to fetch."""
     try:
-        return env.jars()
+        env.jars()
+        return
     except LakeletError:
         if os.environ.get("LAKELET_JARS"):
             raise
     step = StartStep("Fetching Delta's jars", 0, env.JAR_BYTES)
     report(step)
-    found = env.fetch_jars(lambda size: report(StartStep(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
+    env.fetch_jars(lambda size: report(StartStep(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
     report(StartStep(step.what, env.JAR_BYTES, env.JAR_BYTES, ended=True))
-    return found
 
 
-def _make_archive(archive: Path, report: Report) -> None:
-    what = f"Preparing Spark for quick starts, once ({_ARCHIVE_TIME})"
-    report(StartStep(what))
+# --- the archive -------------------------------------------------------------------------------------------------------------------------
+
+
+def make_archive(report: Report) -> None:
+    """Make the class-data archive where it is missing, while the caller waits. Raises ARCHIVE_FAILED, JAVA_MISSING or JARS_MISSING."""
+    prepare(report)
+    step = StartStep("Making the class-data archive, once (up to a minute)")
+    report(step)
+    with env.meanwhile(lambda: report(step), every=1.0):
+        archives.make_archive()
+    report(StartStep(step.what, ended=True))
+
+
+def in_background() -> bool:
+    """Return whether a command may leave a process that makes the archive."""
+    if os.environ.get(archives.RECORD_CLASSES) or os.environ.get(ARCHIVE, "").lower() == "off":
+        return False
+    return os.environ.get(_CI, "").lower() in ("", "0", "false")
+
+
+def start_archive() -> bool:
+    """Start a process of the lowest priority that makes the class-data archive, where that is missing; return whether it was started.
+
+    Nobody waits for it, and it goes on when this process and its terminal have ended. Where it is killed, the next command starts another.
+    """
+    if not in_background():
+        return False
     try:
-        with env.meanwhile(lambda: report(StartStep(what)), every=1.0):
-            archives.make_archive()
-    except LakeletError as error:
-        _failure_marker(archive).write_text(str(error), encoding="utf-8")
-    report(StartStep(what, ended=True))
+        archive = archives.archive_path(env.find_java(), env.jars())
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        if not archives.is_wanted(archive) or archives.is_being_made(archive.parent):
+            return False
+        subprocess.Popen(
+            [sys.executable, "-m", "lakelet.spark.launch.warmup", "--background"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=archive.parent,  # in the folder of the command other modules could have the names of Python's
+            start_new_session=True,
+        )
+    except (LakeletError, OSError):
+        return False
+    return True
 
 
-def _failure_marker(archive: Path) -> Path:
-    """Return the path of the file that records that the archive could not be made, so that not every start tries it again."""
-    return archive.with_suffix(".failed")
+def make_archive_in_background() -> None:
+    """Make the missing archive in this process, which is started for nothing else, while nobody else uses the processors and the disk."""
+    _give_way()
+    java = env.require_java()
+    archives.make_missing_archive(archives.archive_path(java, env.jars()), java)
 
 
-def _has_room(archive: Path) -> bool:
-    """Return whether to make the archive: it did not fail before, and no archive used today would be removed for it."""
-    now = time.time()
-    used = [other for other in archive.parent.glob("*.jsa") if now - other.stat().st_mtime < _IN_USE_SECONDS]
-    return len(used) < archives.KEPT_ARCHIVES and not _failure_marker(archive).exists()
+def _give_way() -> None:
+    """Give this process and all that it starts the lowest priority that the system has. Where memory ends, Linux ends it first."""
+    import psutil
 
-
-@contextmanager
-def _only_maker(folder: Path) -> Iterator[bool]:
-    """Yield whether no other process is making an archive in the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, _LOWEST)
+    with suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    with suppress(OSError, AttributeError, psutil.Error):
+        psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
+    # Linux may give each session the same part of the processors, whatever the priority of its processes; this one has its own.
+    session = {"autogroup": _LOWEST} if os.getsid(0) == os.getpid() else {}
+    for file, value in {**session, "oom_score_adj": 1000}.items():
+        with suppress(OSError):
+            Path("/proc/self", file).write_text(str(value))

@@ -28,6 +28,8 @@ from lakelet.spark.launch.environment import VECTOR_MODULE, Jars, Java, cache_fo
 # From this much input on, what the full compiler gains outweighs what it costs (measured: docs/decisions/0001-start-up.md).
 FULL_COMPILER_BYTES = 250 * 1024 * 1024
 START_TIMEOUT_SECONDS = 120
+_RECORDING_TIMEOUT_SECONDS = 3600
+"""A Java process that is recorded may have the lowest priority on a busy machine."""
 KEPT_LOGS = 10
 _NICE = 10
 """Beside others a thread of this priority gets a tenth of a processor."""
@@ -148,7 +150,7 @@ def connect(java: JavaProcess) -> Gateway:
     """Wait until the Java process is ready and return pyspark's gateway to it. SPARK_START_FAILED when it ends or stays silent."""
     from pyspark.serializers import UTF8Deserializer, read_int
 
-    deadline = time.monotonic() + START_TIMEOUT_SECONDS
+    deadline = time.monotonic() + (_RECORDING_TIMEOUT_SECONDS if os.environ.get(RECORD_CLASSES) else START_TIMEOUT_SECONDS)
     try:
         while not java.connection.is_file():
             if java.process.poll() is not None or time.monotonic() > deadline:

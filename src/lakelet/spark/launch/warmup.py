@@ -1,7 +1,8 @@
 """Makes this machine ready: Delta's jars in the cache, and the class-data archive that lets later sessions start faster.
 
-`python -m lakelet.spark.launch.warmup` does both, once; a repeated call finds them and returns. With `--record` it is the warm-up
-process itself (started by `archives.make_archive`): a session that touches what updates touch, so that their classes are in the archive.
+`python -m lakelet.spark.launch.warmup` does both, once; a repeated call finds them and returns. With `--background` it makes the archive
+beside other work, after a command (`first_preparation.start_archive`). With `--record` it is the warm-up process itself (started by
+`archives`): a session that touches what updates touch, so that their classes are in the archive.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.jvm.processes import gateway_of
 from lakelet.spark.launch.archives import archive_path, make_archive
 from lakelet.spark.launch.environment import ensure_jars, require_java
+from lakelet.spark.launch.first_preparation import make_archive_in_background
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +39,9 @@ def record() -> None:
     process = gateway_of(spark).proc
     spark.stop()
     process.stdin.close()
-    process.wait(timeout=300)
+    code = process.wait()
+    if code:  # killed while it wrote, perhaps
+        raise LakeletError("ARCHIVE_FAILED", f"Java ended with code {code} while it wrote the class-data archive")
 
 
 def exercise(spark: SparkSession, folder: Path) -> None:
@@ -113,6 +117,8 @@ def main(arguments: list[str]) -> str | None:
     try:
         if arguments == ["--record"]:
             record()
+        elif arguments == ["--background"]:
+            make_archive_in_background()
         else:
             prepare()
     except LakeletError as error:
