@@ -152,19 +152,28 @@ def read_rows(
     registry = Storage(storage).registry()
     of_events = event_views.relation_of(tuple(name.split(".")))
     if of_events is not None and registry.namespace.resolve(name).key not in registry.datasets:
-        return run_sql(storage, selection.query(f"{EVENT_LOG}.{of_events}"), limit=limit, note=note)
+        return _run_made(storage, selection.query(f"{EVENT_LOG}.{of_events}"), limit, note)
     view = published_view(Storage(storage), name)
     if view is not None:
-        return run_sql(storage, selection.query(".".join(map(quoted, split_name(view.name)))), limit=limit, note=note)
+        return _run_made(storage, selection.query(".".join(map(quoted, split_name(view.name)))), limit, note)
     dataset = find_dataset(registry, name)
     table = open_or_none(path_of(storage, dataset))
     if selection != RowSelection():
         if table is None:
             raise unwritten(dataset.name)
         selected = selection.query(".".join(quoted(part) for part in split_name(dataset.name)))
-        return run_sql(storage, selected, limit=limit, note=note)
+        return _run_made(storage, selected, limit, note)
     total = _row_count(table) if table is not None and limit is not None else None
     return _table_rows(_reader(path_of(storage, dataset), dataset, limit, note), limit, total)
+
+
+def _run_made(storage: AnyPath, sql: str, limit: int | None, note: Note) -> TableRows:
+    """Run a query that the user has not written: an error has no place in it."""
+    try:
+        return run_sql(storage, sql, limit=limit, note=note)
+    except LakeletError as problem:
+        problem.where = None
+        raise
 
 
 def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> Batches:

@@ -8,13 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base import sentences
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.delta_rs import open_or_none
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
 from lakelet.inspection.scripts import ScopedQuery, no_query, only_queries, script
 from lakelet.inspection.table_lookup import find_stored, path_of, unknown_table, unwritten
+from lakelet.inspection.unknown_names import name_starts, place_in, unknown_column, unknown_rows
 from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
@@ -57,7 +58,7 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
 
     `space`: completes names, in place of the storage's namespace.
 
-    Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
+    Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, UNKNOWN_COLUMN, QUERY_FAILED.
     """
     from pyspark.errors import PySparkException
 
@@ -66,7 +67,7 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     from lakelet.language.sql_text.tokens import may_have, plain_tokens
     from lakelet.spark.patches import session_functions
 
-    asked = script(sql)
+    asked, views = script(sql), _Views(spark, storage, space=space)
     if not plain_tokens(asked.query.query):
         raise no_query()
     if may_have(sql, (session_functions.SCHEMA_OF_JSON_AGG,)):
@@ -74,14 +75,13 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     try:
         if not all(sqltext.is_query(spark, in_spark_sql(one.query)) for one in (*(view for _, view in asked.views), asked.query)):
             raise only_queries()
-        views = _Views(spark, storage, space=space)
         for name, view in asked.views:
             views.use(view)
             views.define(name, views.frame_of(view.query))
         views.use(asked.query)
         frame = views.frame_of(asked.query.query)
     except (PySparkException, Py4JError) as problem:  # Spark raises internal errors of Java for some queries that it cannot analyse
-        raise _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
+        raise _unknown_column(problem, sql, views) or _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
     try:
         return collected(frame if limit is None else frame.limit(limit + 1))
     except (PySparkException, Py4JError) as problem:
@@ -92,6 +92,27 @@ def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
     lines = [line for line in str(problem).splitlines() if line.strip()]
     text = lines[: next((i for i, line in enumerate(lines) if sentences.PLAN.is_in(line)), 8)]
     return LakeletError(code, what, why="\n".join(text[:8]))
+
+
+def _unknown_column(problem: Exception, sql: str, views: _Views) -> LakeletError | None:
+    """The error for a column that Spark did not find, as `unknown_names` has it; None for any other error of Spark's."""
+    from lakelet.spark.errors.conditions import parameter
+    from lakelet.spark.errors.diagnosis import proposed
+
+    if star := parameter(problem, "targetString", condition="CANNOT_RESOLVE_STAR_EXPAND"):
+        return unknown_rows(split_name(star), nearest_names(split_name(star)[-1], [*views.tables(), *views.columns()]))
+    joined_by = parameter(problem, "colName", condition="UNRESOLVED_USING_COLUMN_FOR_JOIN")
+    found = joined_by or parameter(problem, "objectName", condition="UNRESOLVED_COLUMN")
+    if found is None:
+        return None
+    suggested = parameter(problem, "suggestion", condition="UNRESOLVED_USING_COLUMN_FOR_JOIN")
+    known = (suggested or "").split(", ") if joined_by else [*views.columns(), *proposed(problem)]
+    parts, columns = split_name(found), list(dict.fromkeys(split_name(name)[-1] for name in known if name))
+    error = unknown_column(parts, "the tables of the query", nearest_names(parts[-1], columns), columns)
+    at = name_starts(sql, parts)
+    if len(at) == 1:
+        error.where = place_in(sql, at[0])
+    return error
 
 
 class _Views:
@@ -107,6 +128,7 @@ class _Views:
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
         self._files = itertools.count()
+        self._named: list[tuple[str, str]] = []  # last part of the name, view
         self._made: dict[str, str] = {}  # views of the event log
         self._defined: dict[str, str] = {}  # views of the text itself
         self._prefixes = ColumnPrefixes(lambda text: has_subqueries(spark, text))
@@ -143,6 +165,14 @@ class _Views:
             ),
             lambda one: on_text_too(one, self._spark.sql),
         )
+
+    def tables(self) -> list[str]:
+        """The last parts of the names of the tables that the query has named."""
+        return [last for last, _ in self._named]
+
+    def columns(self) -> list[str]:
+        """The columns of these tables."""
+        return [column for _, view in self._named for column in self._spark.table(view).columns]
 
     def use(self, query: ScopedQuery) -> None:
         """Complete names as the query wants them. Raises SQL_FAILED for a USE of too many parts."""
@@ -219,6 +249,13 @@ class _Views:
         return found
 
     def __call__(self, ref: RelationRef) -> str | None:
+        """The view for a table that the query names; None for files that Spark reads itself. Raises UNKNOWN_TABLE, SQL_FAILED."""
+        found = self._view_of(ref)
+        if found is not None and (named := (ref.parts[-1], found)) not in self._named:
+            self._named.append(named)
+        return found
+
+    def _view_of(self, ref: RelationRef) -> str | None:
         from lakelet.language.sql_text.table_names import names_of
 
         if len(ref.parts) == 1 and ref.parts[0].lower() in self._defined:

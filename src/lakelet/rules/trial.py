@@ -50,7 +50,7 @@ def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: in
     """Judge the stored rows of a table. `rule`: the name of one of its rules, in the rule files or in the last update's code, or SQL text.
 
     `note`: see `Note`.
-    Raises UNKNOWN_TABLE, RULE_UNKNOWN for a name that no rule has, EXPECTATION_INVALID for text that is not a condition.
+    Raises UNKNOWN_TABLE, RULE_UNKNOWN for a name that no rule has, UNKNOWN_COLUMN, EXPECTATION_INVALID for text that is not a condition.
     """
     info = stored_table(storage, table)
     name, constraint, where = _meant(storage, folder, rule, info)
@@ -65,6 +65,7 @@ def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: in
         )
     except LakeletError as problem:
         if problem.code != "SQL_FAILED":
+            problem.where = where
             raise
         todo = f"The rule is judged on the columns of {info.name}: {', '.join(c['name'] for c in info.columns[:12])}"
         what = f"the rule is not a condition on the rows: {constraint}"

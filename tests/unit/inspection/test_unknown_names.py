@@ -82,6 +82,20 @@ UNKNOWN = [
     ("SELECT upper(s) FROM later", "[UNKNOWN_TABLE] main.shop.later is known but was not written yet", "lakelet run"),
     ("SELECT datasett FROM updates_of", "[UNKNOWN_TABLE] the storage holds no table updates_of", 'Did you mean "updates"?'),
     ("SELECT upper(stat) FROM updates", "[UNKNOWN_COLUMN] there is no column stat in updates", 'Did you mean "state"?'),
+    ("SELECT id FROM facts UNION SELECT id FROM parts ORDER BY idd", "[UNKNOWN_COLUMN] there is no column idd in the query", 'Did you mean "id"?'),
+    ("SELECT p FROM facts JOIN parts USING (idd)", "[UNKNOWN_COLUMN] there is no column idd in facts", 'Did you mean "id"?'),
+    ("SELECT p FROM facts JOIN parts USING (small)", "[UNKNOWN_COLUMN] there is no column small in parts", "Columns: id, p, q"),
+    ("SELECT fcts.* FROM facts", "[UNKNOWN_COLUMN] there is no table and no column fcts in the query, for fcts.*", 'Did you mean "facts"?'),
+    ("SELECT wrod FROM facts TABLESAMPLE (5 ROWS)", "[UNKNOWN_COLUMN] there is no column wrod in facts", 'Did you mean "word"?'),
+    ("SELECT wrod, x FROM facts LATERAL VIEW explode(ar) e AS x", "[UNKNOWN_COLUMN] there is no column wrod in facts or e", 'Did you mean "word"?'),
+    ("SELECT w FROM (SELECT wrod, id FROM facts) PIVOT (sum(id) AS n FOR word IN ('x' AS w))", "[UNKNOWN_COLUMN] there is no column wrod in facts", 'Did you mean "word"?'),
+    ("SELECT date_add(dya, 1) AS d FROM facts", "[UNKNOWN_COLUMN] there is no column dya in facts", 'Did you mean "day"?'),
+    ("SELECT extract(YEAR FROM dya) AS d FROM facts", "[UNKNOWN_COLUMN] there is no column dya in facts", 'Did you mean "day"?'),
+    (r"SELECT id FROM facts WHERE s RLIKE '\\d+\'' AND wrod = 1", "[UNKNOWN_COLUMN] there is no column wrod in facts", 'Did you mean "word"?'),
+    ("SELECT /*+ BROADCAST(parts) */ wrod FROM facts JOIN parts USING (id)", "[UNKNOWN_COLUMN] there is no column wrod in facts or parts", 'Did you mean "word"?'),
+    ("USE SCHEMA shop; SELECT wrod FROM facts", "[UNKNOWN_COLUMN] there is no column wrod in facts", 'Did you mean "word"?'),
+    ("USE SCHEMA shop; SELECT id FROM other.facts", "[UNKNOWN_TABLE] the storage holds no table other.facts", 'Did you mean "main.shop.facts"'),
+    ("SELECT table_nam FROM information_schema.tables", "[UNKNOWN_COLUMN] there is no column table_nam in tables", 'Did you mean "table_name" or'),
     ("SELCT * FROM facts", "[SQL_FAILED] only queries are allowed here", 'Did you mean "SELECT"?'),
     ("DELETE FROM facts", "[SQL_FAILED] only queries are allowed here", 'For example: lakelet sql "SELECT * FROM …"'),
 ]  # fmt: skip
@@ -94,6 +108,28 @@ def test_a_name_that_does_not_exist_is_an_error_in_two_lines(storage, query, hea
     assert (lines[0], len(lines)) == (head, 2)
     if hint is not None:
         assert lines[1].strip().startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("SELECT id,\n  wrod\nFROM facts", ["the query, line 2, column 3", "2 |   wrod", "      ^"]),
+        (
+            "USE SCHEMA shop;\nSELECT id, wrod AS w FROM facts",
+            ["the query, line 2, column 12", "2 | SELECT id, wrod AS w FROM facts", "               ^"],
+        ),
+        ("SELECT id FROM facts\nWHERE s RLIKE '\\\\d' AND facts.wrod = 1", ["the query, line 2, column 25"]),
+    ],
+)
+def test_the_error_of_a_text_of_several_lines_has_the_place_of_the_name(storage, query, place):
+    lines = [line.removeprefix("  ") for line in refusal(storage, query)]
+    assert lines[1 : 1 + len(place)] == place
+
+
+def test_an_error_about_a_query_that_lakelet_wrote_has_no_place(storage):
+    with pytest.raises(LakeletError) as problem:
+        inspector.read_rows(storage, "facts", selection=inspector.RowSelection(where="id > 1\nAND wrod = 2"))
+    assert problem.value.lines() == ["[UNKNOWN_COLUMN] there is no column wrod in facts", '  Did you mean "word"?']
 
 
 def test_the_error_comes_without_a_session(storage):

@@ -33,10 +33,21 @@ class _Calls(Spark):
         NO_PAREN_FUNCTIONS: ClassVar = {}
 
 
-def parsed(text: str) -> exp.Expr:
+class _KeywordCalls(_Calls):
+    """The same with functions whose arguments may have words between them, such as `extract(YEAR FROM day)`."""
+
+    class Parser(_Calls.Parser):
+        FUNCTION_PARSERS: ClassVar = {
+            name: parser
+            for name, parser in SparkParser.FUNCTION_PARSERS.items()
+            if name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "OVERLAY")
+        }
+
+
+def parsed(text: str, *, keywords: bool = False) -> exp.Expr:
     """The one query of a text. Raises NotSame where the text is not clear, is none, or has signs whose meaning is Spark's alone.
 
-    Raises SQL_FAILED for a text of comments.
+    `keywords`: read calls with words between their arguments, too. Raises SQL_FAILED for a text of comments.
     """
     if not _SURE_TEXT.fullmatch(text) or _HINT in text:
         raise NotSame("the text has a backslash, a dollar sign or a hint")
@@ -47,7 +58,7 @@ def parsed(text: str) -> exp.Expr:
         if sign == "," and after in (")", "FROM", "WHERE", ";"):
             raise NotSame("a comma ends a list")
     try:
-        found = _Calls().parse(text)
+        found = (_KeywordCalls() if keywords else _Calls()).parse(text)
     except SqlglotError:
         raise NotSame("the query does not parse in the common part of SQL") from None
     if len(found) != 1 or not isinstance(found[0], exp.Query):
