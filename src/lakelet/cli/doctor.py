@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars when they are missing.")] = False,
-    fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="Fetch the jars for s3a:// when they are missing (700 MB).")] = False,
+    fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="Fetch the jars for s3a:// when they are missing (13 MB).")] = False,
     archive: Annotated[
         bool, typer.Option("--archive", help="Make the class-data archive when it is missing: later starts are quicker (up to a minute).")
     ] = False,

@@ -134,12 +134,12 @@ def check_jars() -> DoctorCheck:
 
 
 def check_s3() -> DoctorCheck:
-    """The three jars with which Spark reads and writes S3, and the keys; asked for only where the storage lies there."""
+    """The jars with which Spark reads and writes S3, and the keys; asked for only where the storage lies there."""
     name = "storage on S3"
     try:
         found = env.s3_jars()
     except LakeletError as error:
-        finding = f"{error.what}; the first run fetches them (700 MB)"
+        finding = f"{error.what}; the first run fetches them (13 MB)"
         return DoctorCheck(name, False, finding, error.todo or "", blocking=bool(os.environ.get("LAKELET_JARS")))
     if not os.environ.get("AWS_ACCESS_KEY_ID"):
         finding = "its jars are there; AWS_ACCESS_KEY_ID is not set, so only this machine's own role can open it"

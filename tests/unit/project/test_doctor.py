@@ -159,7 +159,7 @@ def test_a_storage_on_s3_asks_for_its_jars_and_keys(tmp_path: Path, monkeypatch:
     missing = next(check for check in doctor.examine() if check.name == "storage on S3")
     assert not missing.ok
     assert not missing.blocking
-    assert "bundle-2.35.4.jar" in missing.finding
+    assert "hadoop-aws-3.5.0.jar, " in missing.finding
     assert "lakelet doctor --fetch-s3" in missing.remedy
     (tmp_path / "jars").mkdir()
     for jar in env.S3_JAR_NAMES:

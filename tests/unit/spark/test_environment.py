@@ -195,7 +195,7 @@ def test_the_jars_for_s3_are_fetched_without_what_they_depend_on(make_java: Make
     asked = tmp_path / "asked.xml"
     java.write_text(java.read_text().replace("*)", f'-cp) for last; do :; done; cp "$5" {asked}; {copies};;\n  *)', 1))
     assert [path.name for path in env.ensure_s3_jars()] == list(env.S3_JAR_NAMES)
-    wanted = '<dependency org="software.amazon.awssdk" name="bundle" rev="2.35.4" transitive="false"/>'
+    wanted = '<dependency org="software.amazon.awssdk" name="s3" rev="2.35.4" transitive="false"/>'
     assert wanted in asked.read_text()
     before = calls(java)
     assert env.ensure_s3_jars() == env.s3_jars()

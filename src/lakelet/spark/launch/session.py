@@ -164,7 +164,7 @@ def start_session(
         input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `java_process.tuning_options`), and below
             `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
         conf: further Spark settings; they win over Lakelet's.
-        s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).
+        s3: `s3a://` is read and written by Spark itself. Takes more jars, fetched when they are not there (13 MB).
         worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
             nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
         lasts: the process goes on for long, so that what takes time at its start pays for itself: both compilers, `local_files`.
