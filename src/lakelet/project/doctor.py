@@ -19,7 +19,6 @@ from lakelet.config.update_config import find_storage
 from lakelet.files.remote import S3Settings, is_s3
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
-from lakelet.spark.launch.first_preparation import in_background
 
 OLDEST_PYTHON = (3, 10)
 
@@ -181,7 +180,7 @@ def _archive_absence(archive: Path) -> str:
         return f"it could not be made ({archives.failure_file(archive).read_text(encoding='utf-8').splitlines()[0]})"
     others = any(archive.parent.glob("*.jsa"))
     missing = "the present ones are for another Java, pyspark or set of jars" if others else "none yet"
-    return f"{missing}; the next command that starts Spark leaves a process that makes it" if in_background() else missing
+    return f"{missing}; the next command that starts Spark leaves a process that makes it" if archives.in_background() else missing
 
 
 def check_foreign_dlt() -> DoctorCheck:

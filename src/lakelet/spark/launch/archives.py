@@ -34,6 +34,10 @@ from lakelet.spark.launch.environment import (
 RECORD_CLASSES = "LAKELET_RECORD_CLASSES"
 """Variable that names the file into which a Java process writes its archive at its end."""
 KEPT_ARCHIVES = 3
+_SWITCH = "LAKELET_ARCHIVE"
+"""Variable that is `off` where no process may go on after a command."""
+_CI = "CI"
+"""Variable that GitHub, GitLab and others set: their machines are thrown away before an archive pays for itself."""
 _WARM_UP = 2
 """Number of what the warm-up process does and keeps: with another one, earlier archives do not fit any more."""
 _NOT_IN_NAMES = r"[^\w.+-]"
@@ -103,6 +107,13 @@ def make_missing_archive(archive: Path, java: Java) -> None:
             _make(archive, java)
         except (LakeletError, OSError, subprocess.TimeoutExpired) as error:
             failure_file(archive).write_text(str(error), encoding="utf-8")
+
+
+def in_background() -> bool:
+    """Return whether a command may leave a process that makes the archive."""
+    if os.environ.get(RECORD_CLASSES) or os.environ.get(_SWITCH, "").lower() == "off":
+        return False
+    return os.environ.get(_CI, "").lower() in ("", "0", "false")
 
 
 def is_wanted(archive: Path) -> bool:

@@ -18,10 +18,6 @@ from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
-ARCHIVE = "LAKELET_ARCHIVE"
-"""Variable that is `off` where no process may go on after a command."""
-_CI = "CI"
-"""Variable that GitHub, GitLab and others set: their machines are thrown away before an archive pays for itself."""
 _LOWEST = 19
 
 
@@ -76,19 +72,12 @@ def make_archive(report: Report) -> None:
     report(StartStep(step.what, ended=True))
 
 
-def in_background() -> bool:
-    """Return whether a command may leave a process that makes the archive."""
-    if os.environ.get(archives.RECORD_CLASSES) or os.environ.get(ARCHIVE, "").lower() == "off":
-        return False
-    return os.environ.get(_CI, "").lower() in ("", "0", "false")
-
-
 def start_archive() -> bool:
     """Start a process of the lowest priority that makes the class-data archive, where that is missing; return whether it was started.
 
     Nobody waits for it, and it goes on when this process and its terminal have ended. Where it is killed, the next command starts another.
     """
-    if not in_background():
+    if not archives.in_background():
         return False
     try:
         archive = archives.archive_path(env.find_java(), env.jars())
