@@ -40,7 +40,7 @@ def planned(
 ) -> PlannedTable:
     """Read the project in the current folder and its storage, profile the source, and return the files to write.
 
-    Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, and SQL_FAILED for a condition that fails analysis.
+    Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, UNKNOWN_COLUMN, and SQL_FAILED for a condition that fails analysis.
     """
     asked, config = table_name(name), load_config((), storage=storage)
     declared = _declared_tables(config)
@@ -108,6 +108,8 @@ def _suggested_rules(config: PipelineConfig, table: SourceTable, dataset: str, w
     try:
         found = suggest_for_new(config.storage, table.full_name, dataset, where)
     except LakeletError as error:
+        if error.code == "UNKNOWN_COLUMN":
+            error.where = None  # a place in the query of the profile
         if error.code != "SQL_FAILED" or where is None:
             raise
         reason = (error.why or error.what).splitlines()[0]  # what follows is the plan of the profile

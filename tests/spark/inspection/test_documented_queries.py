@@ -239,7 +239,7 @@ def _found(answer):
     [
         ("SELECT details:flow_progress FROM event_log_rw", "holds no table event_log_rw"),
         ("SELECT details:flow_progress.metrics.:x FROM event_log_raw", "does not analyse"),
-        ("SELECT detail:flow_progress FROM event_log_raw", "does not analyse"),
+        ("SELECT detail:flow_progress FROM event_log_raw", "there is no column detail in"),
         ("SELECT :a FROM event_log_raw", "does not analyse"),
         ("CREATE TABLE x AS SELECT 1; SELECT * FROM event_log_raw", "does not analyse"),
         ("CREATE TABLE x AS SELECT 1", "only queries"),

@@ -178,7 +178,7 @@ def test_queries_use_the_names_of_the_pipeline(spark, storage, sql, rows):
         ("SELECT * FROM ordrs", "UNKNOWN_TABLE", 'Did you mean "main.shop.orders"?'),
         ("SELECT * FROM other.shop.orders", "UNKNOWN_TABLE", "holds no table other.shop.orders"),
         ("SELECT * FROM nothing", "UNKNOWN_TABLE", "was not written yet"),
-        ("SELECT nope FROM orders", "SQL_FAILED", "nope"),
+        ("SELECT nope FROM orders", "UNKNOWN_COLUMN", "nope"),
         ("SELEC 1", "SQL_FAILED", "SELEC"),
         ("-- nothing", "SQL_FAILED", "holds no query"),
         ("CREATE VIEW a.b.c.d AS SELECT 1; SELECT 1", "SQL_FAILED", "has 4 parts"),
