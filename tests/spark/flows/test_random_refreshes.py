@@ -28,7 +28,7 @@ def test_views_equal_their_queries_after_random_changes(project: Callable[..., P
 
 
 @pytest.mark.long
-@pytest.mark.in_ci("groups", "merge")
+@pytest.mark.in_ci("merge")
 @pytest.mark.parametrize("forced", FORCED, ids=str)
 def test_views_equal_their_queries_with_a_technique_forced(forced: str | None, project: Callable[..., Project]) -> None:
     tally = lived(LifeSpec(seed=2, rounds=3, forced=forced, appends=forced in ("merge", "append")), project())
