@@ -12,7 +12,7 @@
 	test-conformance lint docs sample constraints clean
 
 # The parts of CI, each a target of this file with its cap in minutes. `.ci/run` runs them in this order, .github/workflows/ci.yml as jobs.
-CI_PARTS = doctor:6 lint:3 test-oldest:4 test:14 test-crash:16 test-long-changes:10 test-long-others:25 test-browser:5 test-conformance:6
+CI_PARTS = doctor:6 lint:3 test-oldest:4 test:15 test-crash:18 test-long-changes:10 test-long-others:25 test-browser:4 test-conformance:4
 LAKELET = .venv/bin/lakelet
 PYTHON = .venv/bin/python
 ROWS = 20000
