@@ -131,10 +131,9 @@ def cached_appends(spark: Any, bronze: str, before: int, types: int, folder: Pat
     from pyspark.sql import functions as F
 
     started = time.monotonic()
-    feed = spark.read.format("delta").option("versionAsOf", before).load(bronze).inputFiles() if before >= 0 else []
-    known = set(feed)
-    new = [file for file in spark.read.format("delta").load(bronze).inputFiles() if file not in known]
-    rows = spark.read.schema(spark.read.format("delta").load(bronze).schema).parquet(*new).cache()
+    known = set(spark.read.format("delta").option("versionAsOf", before).load(bronze).inputFiles()) if before >= 0 else set()
+    table = spark.read.format("delta").load(bronze)
+    rows = spark.read.schema(table.schema).parquet(*(file for file in table.inputFiles() if file not in known)).cache()
 
     def append(number: int) -> None:
         of_type = rows.where(F.col("channel") == f"channel {number % 4}").where(F.col("event") == number)

@@ -28,7 +28,7 @@ from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.promotion import finish_promotion, is_unfinished
 from lakelet.storage.root import ExistingTables, Storage
 from lakelet.storage.root import StorageRegistry as StoredRegistry
-from lakelet.update.idle.answer import idle_answer, is_asked, valid_record
+from lakelet.update.idle.answer import KnownPipeline, idle_answer, is_asked, known_pipeline
 from lakelet.update.input_size import expected_bytes
 from lakelet.update.stopping import only_interrupting
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from lakelet.spark.names.catalog import Catalog
     from lakelet.storage.eventlog.events import Write
     from lakelet.storage.eventlog.writer import Listener
-    from lakelet.update.idle.record import IdleRecord
     from lakelet.update.idle.recording_begun import Recording
     from lakelet.update.opened import LoadedPipeline, OpenedPipeline
     from lakelet.update.promotion import PromotedDataset
@@ -128,9 +127,9 @@ class Pipeline:
         `strict`: also for a function that raises; else that is left to the update. `new_process`: as for `run`; where nothing has changed
         since an update recorded what it found, that is returned without Spark (IF-11).
         """
-        record = self._record(request) if new_process else None
-        if record is not None:
-            return Checked.from_json(record.checked)
+        known = self._known(request) if new_process else None
+        if known is not None:
+            return known.checked
         with self._opened(request, str(uuid.uuid4()), checking=strict) as opened:
             return opened.checked()
 
@@ -164,21 +163,18 @@ class Pipeline:
 
         `new_process`: as for `check`; a plan that is returned without Spark knows of a view only that it is skipped.
         """
-        record = self._record(request) if new_process else None
-        if record is not None:
-            return Plan(record.steps, unchecked=Checked.from_json(record.checked).unchecked)
+        known = self._known(request) if new_process else None
+        if known is not None:
+            return Plan(known.steps, unchecked=known.checked.unchecked)
         from lakelet.update.tasks import flow_tasks, planned
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             found = planned(opened.environment, flow_tasks(opened.analysis, opened.environment), opened.selection)
             return replace(found, unchecked=opened.analysis.unchecked, changes=opened.definition_changes())
 
-    def _record(self, request: Request) -> IdleRecord | None:
-        """What an update recorded that had nothing to do, if nothing has changed since then; None where that is not certain."""
-        if self._spark is not None or not is_asked(self.config, request):
-            return None
-        found = valid_record(self.config)
-        return None if found is None else found.record
+    def _known(self, request: Request) -> KnownPipeline | None:
+        """What an update recorded, if nothing has changed since then; None where that is not certain."""
+        return known_pipeline(self.config) if self._spark is None and is_asked(self.config, request) else None
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
         """Run one update, and others after it as long as it fails and may be tried again. `listeners` get every event as it happens,

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lakelet.base.errors import Location
@@ -47,77 +47,51 @@ class Checked:
     rules: tuple[RuledDataset, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """All but `changes`, as JSON values. The condition of a rule is its text."""
-        return {
-            "graph": [_node_json(node) for node in self.graph.nodes],
-            "notices": [_notice_json(notice) for notice in self.notices],
-            "unchecked": [_notice_json(notice) for notice in self.unchecked],
-            "definitions": {key: parts.as_json() for key, parts in self.definitions.items()},
-            "rules": [[_parts(one.name), one.owner, [_rule_json(rule) for rule in one.expectations]] for one in self.rules],
-        }
+        """All but `changes`, by the names of the fields, as values for JSON. The condition of a rule is its text."""
+        nodes = tuple(replace(node, expectations=_as_texts(node.expectations)) for node in self.graph.nodes)
+        rules = tuple(replace(one, expectations=_as_texts(one.expectations)) for one in self.rules)
+        return asdict(replace(self, graph=Graph(nodes), rules=rules, changes=()))
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Checked:
         """Return what `as_json` stored, without changes. Raises ValueError, KeyError or TypeError for other values."""
         return cls(
-            Graph(tuple(map(_node, found["graph"]))),
+            Graph(tuple(map(_node, found["graph"]["nodes"]))),
             tuple(map(_notice, found["notices"])),
             tuple(map(_notice, found["unchecked"])),
             {key: DefinitionParts.from_json(parts) for key, parts in found["definitions"].items()},
-            rules=tuple(RuledDataset(TableName(*name), owner, tuple(map(_rule, rules))) for name, owner, rules in found["rules"]),
+            rules=tuple(RuledDataset(TableName(**one["name"]), one["owner"], _rules(one["expectations"])) for one in found["rules"]),
         )
 
 
-def _parts(name: TableName) -> list[str]:
-    return [name.catalog, name.schema, name.name]
+def _as_texts(rules: Iterable[Expectation]) -> tuple[Expectation, ...]:
+    """The rules with text for conditions that are columns of Spark."""
+    return tuple(replace(rule, constraint=rule.text, written=None) for rule in rules)
 
 
-def _place(where: Location) -> list[Any]:
-    return [where.file, where.line, where.column, where.source, where.cell]
+def _notice(found: Mapping[str, Any]) -> Notice:
+    return Notice(**{**found, "where": Location(**found["where"])})
 
 
-def _notice_json(notice: Notice) -> list[Any]:
-    return [notice.text, _place(notice.where), notice.magic]
-
-
-def _notice(found: Sequence[Any]) -> Notice:
-    text, where, magic = found
-    return Notice(text, Location(*where), magic)
-
-
-def _rule_json(rule: Expectation) -> dict[str, Any]:
-    about = {"description": rule.description, "owner": rule.owner, "tags": list(rule.tags)}
-    return {"name": rule.name, "constraint": rule.text, "action": rule.action.value, "where": _place(rule.where), **about}
+def _rules(found: Iterable[Mapping[str, Any]]) -> tuple[Expectation, ...]:
+    return tuple(map(_rule, found))
 
 
 def _rule(found: Mapping[str, Any]) -> Expectation:
-    given = {"action": Action(found["action"]), "where": Location(*found["where"]), "tags": tuple(found["tags"])}
+    given = {"action": Action(found["action"]), "where": Location(**found["where"]), "tags": tuple(found["tags"])}
     return Expectation(**{**found, **given})
-
-
-def _node_json(node: GraphNode) -> dict[str, Any]:
-    return {
-        "name": _parts(node.name),
-        "kind": node.kind.value,
-        "inputs": [_parts(name) for name in node.inputs],
-        "external": list(node.external),
-        "flows": list(node.flows),
-        "columns": [list(column) for column in node.columns],
-        "expectations": [_rule_json(rule) for rule in node.expectations],
-        "where": _place(node.where),
-    }
 
 
 def _node(found: Mapping[str, Any]) -> GraphNode:
     return GraphNode(
-        name=TableName(*found["name"]),
+        name=TableName(**found["name"]),
         kind=Kind(found["kind"]),
-        inputs=tuple(TableName(*name) for name in found["inputs"]),
+        inputs=tuple(TableName(**name) for name in found["inputs"]),
         external=tuple(found["external"]),
         flows=tuple(found["flows"]),
         columns=tuple((name, kind) for name, kind in found["columns"]),
-        expectations=tuple(map(_rule, found["expectations"])),
-        where=Location(*found["where"]),
+        expectations=_rules(found["expectations"]),
+        where=Location(**found["where"]),
     )
 
 

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.base import redaction
+from lakelet.plan.checked import Checked
 from lakelet.plan.selection import EVERYTHING
 from lakelet.storage.eventlog.events import Event
+from lakelet.update.idle.record import load_record
 from lakelet.update.idle.recording_begun import Recording
 
 pytestmark = pytest.mark.long
@@ -124,3 +127,31 @@ def test_what_was_read_and_changed_while_the_update_ran_makes_no_record(stream, 
     file: Path = p.folder / name
     found = doubt(p, lambda: file.write_text(file.read_text() + "\n"))
     assert found == f"{file} has changed since the update began, or as it did"
+
+
+WITH_RULES = of_table('dlt.read("orders").groupBy("id").count()').replace(
+    "@dlt.table\ndef orders", '@dlt.table(table_properties={"lakelet.owner": "shop"})\n@dlt.expect("known", "id IS NOT NULL")\ndef orders'
+)
+
+
+def test_what_is_recorded_of_a_pipeline_is_what_an_analysis_finds(stream) -> None:
+    p = stream(WITH_RULES)
+    assert doubt(p) is None
+    record = load_record(p.storage)
+    assert record is not None
+    assert record.checked is not None
+    found = p.pipeline.check()
+    assert [rule.name for one in found.rules for rule in one.expectations] == ["known"]
+    assert record.checked == json.loads(json.dumps(found.as_json()))
+    assert Checked.from_json(record.checked).as_json() == found.as_json()
+    assert record.steps == p.pipeline.plan().steps
+
+
+def test_a_pipeline_with_a_secret_in_a_rule_is_not_recorded(stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    p = stream(WITH_RULES.replace("id IS NOT NULL", "id IS NOT NULL AND 'open sesame' <> ''"))
+    monkeypatch.setattr(redaction, "_values", {"open sesame"})
+    assert doubt(p) is None
+    record = load_record(p.storage)
+    assert record is not None
+    assert record.checked is None
+    assert "sesame" not in (p.storage.system / "idle.json").read_text()

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.text import listed
 
 SPARK_VERSION = "4.2.0"
 DELTA_VERSION = "4.4.0"
@@ -52,6 +53,7 @@ JAR_NAMES = tuple(_DELTA)
 S3_JAR_NAMES = tuple(_S3)
 _FETCH_SECONDS = 1800
 _LOOK_SECONDS = 0.3
+_SHOWN_JARS = 3
 JAR_BYTES = 9_629_779
 """Size of Delta's two jars together, for the progress of fetching them."""
 
@@ -242,13 +244,8 @@ def _present_jars(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
     missing = [name for name in names if not zipfile.is_zipfile(folder / name)]
     if missing:
         todo = f"Put them there: LAKELET_JARS names {folder}." if named else remedy
-        raise LakeletError("JARS_MISSING", f"{_listed(missing)} not found in {folder}", todo=todo)
+        raise LakeletError("JARS_MISSING", f"{listed(missing, _SHOWN_JARS)} not found in {folder}", todo=todo)
     return tuple(folder / name for name in names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The names of jars; of many the first ones."""
-    return " and ".join(names) if len(names) <= len(JAR_NAMES) else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def ensure_jars() -> Jars:
@@ -305,7 +302,7 @@ def fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetche
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
-                f"{what} ({_listed(list(wanted))}) could not be fetched",
+                f"{what} ({listed(list(wanted), _SHOWN_JARS)}) could not be fetched",
                 why=_ivy_reason(output),
                 todo="Name a mirror with LAKELET_MAVEN=<repository URL>, or a folder that holds all of them with LAKELET_JARS=<folder>.",
             )

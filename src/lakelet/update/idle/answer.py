@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import PipelineConfig
+from lakelet.plan.checked import Checked
+from lakelet.plan.decisions import PlanStep
 from lakelet.plan.selection import EVERYTHING, Request
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import LastUpdate, Storage
@@ -33,20 +35,35 @@ def is_asked(config: PipelineConfig, request: Request) -> bool:
     return wanted and isinstance(config.storage, Path) and os.environ.get(SWITCH, "").lower() != "off"
 
 
-class ValidRecord(NamedTuple):
+class KnownPipeline(NamedTuple):
+    """A valid pipeline that has nothing to do. `steps`: for each flow, that it is skipped, and why."""
+
+    checked: Checked
+    steps: tuple[PlanStep, ...]
+
+
+def known_pipeline(config: PipelineConfig) -> KnownPipeline | None:
+    """Return what the last update recorded, if nothing has changed since then; None where that is not certain, or not recorded."""
+    found = _valid_record(config)
+    if found is None or found.record.checked is None:
+        return None
+    return KnownPipeline(Checked.from_json(found.record.checked), found.record.steps)
+
+
+class _ValidRecord(NamedTuple):
     """A record, and the process and machine for which nothing of it has changed."""
 
     record: IdleRecord
     here: Here
 
 
-def valid_record(config: PipelineConfig) -> ValidRecord | None:
+def _valid_record(config: PipelineConfig) -> _ValidRecord | None:
     """Return the stored record if nothing has changed since it was made; None where there is none, or that is not certain."""
     record = load_record(Storage(config.storage))
     if record is None:
         return None
     here = Here(config, record.key, dict(os.environ))
-    return ValidRecord(record, here) if unchanged(record.facts, here) is None else None
+    return _ValidRecord(record, here) if unchanged(record.facts, here) is None else None
 
 
 def idle_answer(config: PipelineConfig, listeners: Sequence[Listener]) -> UpdateResult | None:
@@ -54,7 +71,7 @@ def idle_answer(config: PipelineConfig, listeners: Sequence[Listener]) -> Update
 
     Raises LAKELET_STORAGE_BUSY if another update holds the lease, and STORAGE_FAILED or EVENT_LOG_FAILED for a log that cannot be written.
     """
-    started, storage, found = time.monotonic(), Storage(config.storage), valid_record(config)
+    started, storage, found = time.monotonic(), Storage(config.storage), _valid_record(config)
     if found is None:
         return None
     record, here = found
@@ -85,4 +102,4 @@ def _emitted(record: IdleRecord, here: Here, storage: Storage, update_id: str, l
     return ()
 
 
-__all__ = ["SWITCH", "ValidRecord", "idle_answer", "is_asked", "valid_record"]
+__all__ = ["SWITCH", "KnownPipeline", "idle_answer", "is_asked", "known_pipeline"]

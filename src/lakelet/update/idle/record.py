@@ -38,14 +38,14 @@ class IdleRecord:
         facts: everything that the result depends on.
         events: the events of the update, with `PLACEHOLDER_ID` for its id.
         steps: for each flow, that it is skipped, and why.
-        checked: the valid pipeline as JSON values (`Checked.from_json`).
+        checked: the valid pipeline as JSON values (`Checked.from_json`); None where a secret is in one of its texts.
     """
 
     key: bytes
     facts: tuple[Fact, ...]
     events: tuple[Event, ...]
     steps: tuple[PlanStep, ...]
-    checked: Mapping[str, Any]
+    checked: Mapping[str, Any] | None
 
     def to_json(self) -> str:
         return json.dumps(

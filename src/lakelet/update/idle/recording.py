@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.path_patterns import fixed_folder
 from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.errors import LakeletError
+from lakelet.base.redaction import redacted
 from lakelet.base.terminals import VOLATILE
 from lakelet.files import signatures
 from lakelet.files.reads import Access
@@ -90,7 +93,13 @@ def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[T
     events, steps = idle_update(opened, everything)
     if names_placeholder_id(events):
         raise _StaleReason("an event names the update")
-    return IdleRecord(recording.here.key, found, tuple(events), steps, opened.checked().as_json())
+    return IdleRecord(recording.here.key, found, tuple(events), steps, _without_secrets(opened.checked().as_json()))
+
+
+def _without_secrets(checked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the values, or None where one of their texts, such as the condition of a rule, has a secret in it."""
+    text = json.dumps(checked)
+    return checked if redacted(text) == text else None
 
 
 def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Task]) -> Iterator[Fact]:
