@@ -127,7 +127,7 @@ class Pipeline:
         `strict`: also for a function that raises; else that is left to the update. `new_process`: as for `run`; where nothing has changed
         since an update recorded what it found, that is returned without Spark (IF-11).
         """
-        known = self._known(request) if new_process else None
+        known = self.known(request) if new_process else None
         if known is not None:
             return known.checked
         with self._opened(request, str(uuid.uuid4()), checking=strict) as opened:
@@ -163,7 +163,7 @@ class Pipeline:
 
         `new_process`: as for `check`; a plan that is returned without Spark knows of a view only that it is skipped.
         """
-        known = self._known(request) if new_process else None
+        known = self.known(request) if new_process else None
         if known is not None:
             return Plan(known.steps, unchecked=known.checked.unchecked)
         from lakelet.update.tasks import flow_tasks, planned
@@ -172,7 +172,7 @@ class Pipeline:
             found = planned(opened.environment, flow_tasks(opened.analysis, opened.environment), opened.selection)
             return replace(found, unchecked=opened.analysis.unchecked, changes=opened.definition_changes())
 
-    def _known(self, request: Request) -> KnownPipeline | None:
+    def known(self, request: Request = EVERYTHING) -> KnownPipeline | None:
         """What an update recorded, if nothing has changed since then; None where that is not certain."""
         return known_pipeline(self.config) if self._spark is None and is_asked(self.config, request) else None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.cli.console import shown_phases
-from lakelet.cli.spark_start import ready_for_spark
+from lakelet.cli.spark_start import spark_starts
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.paths import AnyPath
 from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
@@ -48,9 +48,8 @@ def planned(
         where_declared = declared[asked.name][1]
         raise LakeletError("DUPLICATE_DATASET", f"the pipeline has a dataset {asked.name} already", where=where_declared)
     table = named_source(source, _stored_tables(config, declared))
-    note(f"Profiling {table.full_name} with Spark ...")
-    with shown_phases(sys.stderr):
-        ready_for_spark()
+    note(f"Profiling {table.full_name} ...")
+    with shown_phases(sys.stderr, "Running the queries"):
         found = _suggested_rules(config, table, asked.name, where)
     rules = tuple(SuggestedRule(one.action, one.rule, one.constraint) for one in found if one.action != "checks")
     new = NewTable(asked, table, where, language, rules, _rules_text(found), _folder_of_layer(config, asked))
@@ -106,10 +105,8 @@ def _suggested_rules(config: PipelineConfig, table: SourceTable, dataset: str, w
     from lakelet.rules.suggestions import suggest_for_new
 
     try:
-        found = suggest_for_new(config.storage, table.full_name, dataset, where)
+        found = suggest_for_new(config.storage, table.full_name, dataset, where, note=spark_starts)
     except LakeletError as error:
-        if error.code == "UNKNOWN_COLUMN":
-            error.where = None  # a place in the query of the profile
         if error.code != "SQL_FAILED" or where is None:
             raise
         reason = (error.why or error.what).splitlines()[0]  # what follows is the plan of the profile

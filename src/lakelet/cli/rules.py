@@ -18,7 +18,7 @@ from lakelet.cli.console import shown_phases
 from lakelet.cli.lines import Line, write_data, write_lines, write_note
 from lakelet.cli.row_output import cell_text
 from lakelet.cli.run import configured, stdout_for_data
-from lakelet.cli.spark_start import ready_for_spark
+from lakelet.cli.spark_start import ready_for_spark, spark_starts
 from lakelet.cli.storage import storage_root
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def check(asked: o.CommonOptions) -> None:
 
     pipeline, folder = _pipeline(asked)
     with stdout_for_data(asked), shown_phases(sys.stderr):
-        found = checking.check_rules(pipeline, folder)
+        found = checking.check_rules(pipeline, folder, new_process=True)
     errors, warnings = (sum(f.severity == severity for f in found) for severity in ("error", "warning"))
     if asked.as_json:
         _write_json(finding.as_json() for finding in found)
@@ -112,9 +112,9 @@ def judge(
     from lakelet.rules.trial import try_rule
 
     root = storage_root(storage)
-    write_note(f"Judging {table} with Spark ...")
-    with shown_phases(sys.stderr):
-        found = try_rule(root, folder_above(Path.cwd()), rule, table, limit=limit, note=_spark_starts)
+    write_note(f"Judging {table} ...")
+    with shown_phases(sys.stderr, "Running the query"):
+        found = try_rule(root, folder_above(Path.cwd()), rule, table, limit=limit, note=spark_starts)
     if as_json:
         _write_json([found.as_json()])
     else:
@@ -140,9 +140,9 @@ def suggest(
     from lakelet.rules import suggestions
 
     root = storage_root(storage)
-    write_note(f"Profiling {table} with Spark ...")
-    with shown_phases(sys.stderr):
-        found = suggestions.suggest(root, folder_above(Path.cwd()), table, note=_spark_starts)
+    write_note(f"Profiling {table} ...")
+    with shown_phases(sys.stderr, "Running the queries"):
+        found = suggestions.suggest(root, folder_above(Path.cwd()), table, note=spark_starts)
     if as_json:
         _write_json(one.as_json() for one in found)
         return
@@ -175,14 +175,9 @@ def _pipeline(asked: o.CommonOptions) -> tuple[Pipeline, Path]:
     from lakelet.config.rule_files import FOLDER
     from lakelet.pipeline import Pipeline
 
-    ready_for_spark()
     config = configured(asked)
-    return Pipeline(config), config.root / FOLDER
-
-
-def _spark_starts(reason: str) -> None:
-    """Called where a query needs Spark. The command says already that it uses Spark."""
     ready_for_spark()
+    return Pipeline(config), config.root / FOLDER
 
 
 def _write_json(objects: Iterable[Mapping[str, Any]]) -> None:

@@ -36,6 +36,18 @@ Note = Callable[[str], None]
 """Called with the reason right before a query starts Spark."""
 
 
+def first_note(note: Note) -> Note:
+    """A note for several queries of one command, which is passed on once."""
+    notes: list[str] = []
+
+    def once(reason: str) -> None:
+        if not notes:
+            notes.append(reason)
+            note(reason)
+
+    return once
+
+
 @dataclass(frozen=True)
 class TableInfo:
     """One stored dataset. `rows`, `version` and `columns` are None or empty while nothing was written to it yet.
@@ -250,13 +262,15 @@ def run_sql(
     spark: SparkSession | None = None,
     note: Note = lambda text: None,
     space: Namespace | None = None,
+    for_spark: str | None = None,
 ) -> TableRows:
     """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
 
     Statements that create views may stand before it, which count for this text only; `lakelet.storage.eventlog.views` has others.
     DuckDB answers what it says the same way. Otherwise a Spark session is started, unless one is given, which then answers everything.
     No more rows than `limit` are kept; how many there are is known where DuckDB counts them quickly. `note`: see `Note`. `space`: completes
-    names, in place of the storage's namespace. Names that do not exist are errors before a session is started.
+    names, in place of the storage's namespace. Names that do not exist are errors before a session is started. `for_spark`: the query that
+    Spark answers, in place of this one.
 
     Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, UNKNOWN_COLUMN, QUERY_FAILED.
     """
@@ -278,7 +292,7 @@ def run_sql(
 
     report("Running the query with Spark")
     with quiet_pyspark():
-        rows = spark_rows(spark, storage, sql, limit=limit, space=space)
+        rows = spark_rows(spark, storage, for_spark or sql, limit=limit, space=space)
     return first_rows(rows, limit)
 
 

@@ -8,22 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location, nearest_names
+from lakelet.base.names import Namespace
 from lakelet.config.rule_files import Check, Rule, read_all
-from lakelet.jvm.frames import optimized
-from lakelet.language.model import Dataset
-from lakelet.language.sql_text.spark_sql import in_spark_sql
+from lakelet.language.model import Kind
 from lakelet.pipeline import Pipeline
-from lakelet.plan.checked import RuledDataset
+from lakelet.plan.checked import Checked, RuledDataset
 from lakelet.quality.applied_rules import origin
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from lakelet.update.opened import OpenedPipeline
-
+from lakelet.rules.judging import Judgements, judged_by_spark, judged_without_spark
+from lakelet.storage.root import Storage
 
 _OF_RULES = ("EXPECTATION_INVALID", "DUPLICATE_EXPECTATION")
 
@@ -114,20 +109,46 @@ def list_rules(pipeline: Pipeline, folder: Path, *, new_process: bool = False) -
     return known_rules(pipeline.check(strict=False, new_process=new_process).rules, written)
 
 
-def check_rules(pipeline: Pipeline, folder: Path) -> list[Finding]:
-    """Everything that is wrong or strange, errors first. Raises LakeletError for what has nothing to do with rules."""
+def check_rules(pipeline: Pipeline, folder: Path, *, new_process: bool = False) -> list[Finding]:
+    """Everything that is wrong or strange, errors first. Raises LakeletError for what has nothing to do with rules.
+
+    `new_process`: as for `Pipeline.check`; then DuckDB judges the stored rows, and Spark only where DuckDB cannot.
+    """
     try:
         written, checks = read_all(folder)
     except DefinitionErrors as broken:
         return [_as_finding(error, ()) for error in broken.errors]
     try:
-        with pipeline.opened() as opened:
-            known = known_rules(opened.checked().rules, written)
-            found = [*_unused(known), *_other_actions(known), *_of_checks(opened, checks), *_on_rows(opened, known)]
+        checked, known, judgements = _judged(pipeline, written, new_process=new_process)
+        of_checks = _of_checks(checked, pipeline.config.namespace, checks)
+        found = [*_unused(known), *_other_actions(known), *of_checks, *_on_rows(known, judgements)]
     except DefinitionErrors as refused:
         found = [_as_finding(error, written) for error in refused.errors]
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(found, key=lambda finding: (order[finding.severity], finding.where.file, finding.where.line))
+
+
+def _judged(pipeline: Pipeline, written: Sequence[Rule], *, new_process: bool) -> tuple[Checked, Sequence[KnownRule], Judgements]:
+    """The valid pipeline, its rules, and how those of its stored tables judge their rows."""
+    recorded = pipeline.known() if new_process else None
+    if recorded is not None:
+        known = known_rules(recorded.checked.rules, written)
+        judgements = judged_without_spark(Storage(pipeline.config.storage), _conditions(known))
+        if judgements is not None:
+            return recorded.checked, known, judgements
+    with pipeline.opened() as opened:
+        checked = opened.checked()
+        known = known_rules(checked.rules, written)
+        return checked, known, judged_by_spark(opened.environment.spark, opened.storage, _conditions(known))
+
+
+def _conditions(known: Iterable[KnownRule]) -> Mapping[str, Sequence[str]]:
+    """The conditions that each dataset declares, by its full name."""
+    found: dict[str, list[str]] = {}
+    for rule in known:
+        if rule.used and rule.dataset is not None:
+            found.setdefault(rule.dataset, []).append(rule.constraint)
+    return found
 
 
 def _as_finding(error: LakeletError, written: Sequence[Rule]) -> Finding:
@@ -161,88 +182,38 @@ def _other_actions(known: Iterable[KnownRule]) -> Iterator[Finding]:
 # --- table checks ---------------------------------------------------------------------------------------------------------------------
 
 
-def _of_checks(opened: OpenedPipeline, checks: Sequence[Check]) -> Iterator[Finding]:
+def _of_checks(checked: Checked, namespace: Namespace, checks: Sequence[Check]) -> Iterator[Finding]:
     """Checks of datasets that are not tables of the pipeline, and of columns that a table does not have."""
-    catalog, analyzed = opened.environment.catalog, opened.analysis.datasets
-    names = [str(d.name) for d in catalog.datasets.values()]
+    names = {dataset.name.key: str(dataset.name) for dataset in checked.rules}
     for check in checks:
         where = Location(check.file, check.line)
-        key = opened.config.namespace.resolve(check.dataset).key
-        dataset = catalog.datasets.get(key)
-        if dataset is None or key not in analyzed:
-            what = "the pipeline has no table" if dataset is None else "only stored tables are checked, not"
-            text, near = f"check {check.name!r}: {what} {check.dataset}", nearest_names(check.dataset, names) if dataset is None else ()
-            yield Finding("warning", text, where, check.dataset, check.name, nearest=near)
+        key = namespace.resolve(check.dataset).key
+        node = checked.graph.by_key.get(key)
+        if key not in names or node is None or node.kind in (Kind.VIEW, Kind.SINK):
+            what = "the pipeline has no table" if key not in names else "only stored tables are checked, not"
+            near = nearest_names(check.dataset, names.values()) if key not in names else ()
+            yield Finding("warning", f"check {check.name!r}: {what} {check.dataset}", where, check.dataset, check.name, nearest=near)
             continue
-        columns = analyzed[key].schema.names
+        columns = [name for name, _ in node.columns]
         for wanted in (*check.arguments.get("columns", ()), *([check.arguments["column"]] if "column" in check.arguments else ())):
-            if wanted.lower() not in {column.lower() for column in columns}:
-                text = f"check {check.name!r}: {dataset.name} has no column {wanted!r}"
-                yield Finding("error", text, where, str(dataset.name), check.name, nearest=nearest_names(wanted, columns))
+            if columns and wanted.lower() not in {column.lower() for column in columns}:
+                text = f"check {check.name!r}: {node.name} has no column {wanted!r}"
+                yield Finding("error", text, where, str(node.name), check.name, nearest=nearest_names(wanted, columns))
 
 
 # --- stored rows ----------------------------------------------------------------------------------------------------------------------
 
 
-def _on_rows(opened: OpenedPipeline, known: Sequence[KnownRule]) -> Iterator[Finding]:
-    """Rules that always or never hold, by their text or on all stored rows. One aggregation per table."""
-    by_dataset: dict[str, list[KnownRule]] = {}
+def _on_rows(known: Iterable[KnownRule], judgements: Judgements) -> Iterator[Finding]:
+    """Rules that always or never hold, by their text or on all stored rows."""
     for rule in known:
-        if rule.used and rule.dataset is not None:
-            by_dataset.setdefault(rule.dataset, []).append(rule)
-    registry = opened.storage.registry()
-    for dataset in opened.loaded.definitions.datasets:
-        stored = registry.datasets.get(dataset.name.key)
-        rules = by_dataset.get(str(dataset.name), [])
-        if stored is None or not stored.path or not rules:
+        judged = judgements.get((rule.dataset, rule.constraint)) if rule.used and rule.dataset is not None else None
+        if judged is None:
             continue
-        rows = _rows(opened, stored.path)
-        if rows is not None:
-            yield from _of_table(dataset, rows, rules)
-
-
-def _rows(opened: OpenedPipeline, path: str) -> DataFrame | None:
-    from pyspark.errors import PySparkException
-
-    try:
-        return opened.environment.spark.read.format("delta").load(str(opened.storage.at(path)))
-    except PySparkException:  # known and not written yet
-        return None
-
-
-def _of_table(dataset: Dataset, rows: DataFrame, rules: Sequence[KnownRule]) -> Iterator[Finding]:
-    judged = [rule for rule in rules if _optimised(rows, rule.constraint) is not None]
-    counts = _counts(rows, judged)
-    quiet = []
-    for rule in judged:
-        if _optimised(rows, f"NOT coalesce(({rule.constraint}), false)"):
-            yield _finding("warning", f"the rule {rule.name!r} can never fail: {rule.constraint}", rule)
-        elif _optimised(rows, f"coalesce(({rule.constraint}), false)"):
-            yield _finding("warning", f"the rule {rule.name!r} can never hold: {rule.constraint}", rule)
-        elif counts[""] and not counts[rule.name]:
-            yield _finding("warning", f"the rule {rule.name!r} holds for none of the {counts['']:,} stored rows: {rule.constraint}", rule)
-        elif counts[""] and counts[rule.name] == counts[""] and rule.action == "warn":
-            quiet.append(rule)
-    for rule in quiet:
-        yield _finding("info", f"the rule {rule.name!r} holds for all of the {counts['']:,} stored rows of {dataset.name}", rule)
-
-
-def _counts(rows: DataFrame, rules: Sequence[KnownRule]) -> Mapping[str, int]:
-    """How many rows each rule holds for, by name; under "" how many there are."""
-    from pyspark.sql import functions as F
-
-    held = [F.count_if(F.expr(f"coalesce(({in_spark_sql(rule.constraint)}), false)")).alias(f"r{i}") for i, rule in enumerate(rules)]
-    found = rows.agg(F.count(F.lit(1)).alias("n"), *held).collect()[0]
-    return {"": found["n"], **{rule.name: found[f"r{i}"] for i, rule in enumerate(rules)}}
-
-
-def _optimised(rows: DataFrame, condition: str) -> bool | None:
-    """Whether Spark knows from the condition alone that no row meets it; None for what does not analyse on the stored columns."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
-    try:
-        plan = optimized(rows.where(F.expr(in_spark_sql(condition))))
-    except PySparkException:
-        return None
-    return bool(plan.nodeName() == "LocalRelation")
+        if judged.decided is not None:
+            never = "fail" if judged.decided else "hold"
+            yield _finding("warning", f"the rule {rule.name!r} can never {never}: {rule.constraint}", rule)
+        elif judged.rows and not judged.held:
+            yield _finding("warning", f"the rule {rule.name!r} holds for none of the {judged.rows:,} stored rows: {rule.constraint}", rule)
+        elif judged.rows and judged.held == judged.rows and rule.action == "warn":
+            yield _finding("info", f"the rule {rule.name!r} holds for all of the {judged.rows:,} stored rows of {rule.dataset}", rule)

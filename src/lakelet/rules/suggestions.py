@@ -1,27 +1,39 @@
-"""Rules that all or nearly all rows of a table meet today, from one profile of it: NULLs, ranges, small sets, unique columns."""
+"""Rules that all or nearly all rows of a table meet today, from one profile of it: NULLs, ranges, small sets, unique columns.
+
+DuckDB makes the profile where it answers the queries as Spark does, else Spark. Both give the same suggestions: numbers of distinct values
+that decide one are exact, and numbers become text here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from lakelet.base.errors import LakeletError
 from lakelet.base.names import all_quoted, quoted, quoted_if_needed, split_name
 from lakelet.config.rule_files import read_all
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import Note, TableInfo, run_sql
+from lakelet.inspection.inspector import Note, TableInfo, first_note, run_sql
 from lakelet.rules.predicates import literal
 from lakelet.rules.trial import stored_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LARGEST_SET = 20
 """Largest number of values that make a set; more are an open range."""
 FEW = 0.01
 """Largest share of the rows that may break a suggested rule."""
-_TRACKED = 2000
+_UNIQUE = 0.9
+"""Share of distinct values from which a column's values may be meant to be unique."""
+_LEAST_SHARE, _MOST_SHARE = 0.75, 1.3
+"""What Spark estimates of a number of distinct values is between these shares of it; an estimate is off by 5 % in two of three cases."""
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
 
@@ -31,7 +43,7 @@ class ColumnProfile:
 
     Attributes:
         known: how many values are not NULL.
-        distinct: about how many of them differ.
+        distinct: how many of them differ, if the type can be unique; about how many, where that decides nothing.
         least, greatest: of numbers and dates.
         values: all values, where they are few.
         common: the values that nearly all rows have, where they are few and others occur.
@@ -77,27 +89,32 @@ class Suggestion:
         return {**vars(self), "coverage": round(self.coverage, 4)}
 
 
-def suggest(storage: AnyPath, folder: Path, table: str, *, note: Note = lambda text: None) -> list[Suggestion]:
-    """Profile a stored table in one aggregation, and measure each suggestion in a second one. Raises UNKNOWN_TABLE.
+def suggest(
+    storage: AnyPath, folder: Path, table: str, *, note: Note = lambda text: None, spark: SparkSession | None = None
+) -> list[Suggestion]:
+    """Profile a stored table, and measure each suggestion. Raises UNKNOWN_TABLE.
 
-    At most 1 % of the rows break a suggested rule. Rules that the files have already, word for word, are left out. `note`: see `Note`.
+    At most 1 % of the rows break a suggested rule. Rules that the files have already, word for word, are left out. `note`: see
+    `Note`. `spark`: answers all queries, if it is given.
     """
     info = stored_table(storage, table)
     written = {_plain(rule.constraint) for rule in read_all(folder)[0]}
-    every = _measured(storage, info, all_quoted(split_name(info.name)), info.name.rsplit(".", 1)[-1], note)
+    every = _measured(storage, info, all_quoted(split_name(info.name)), info.name.rsplit(".", 1)[-1], note, spark)
     return [one for one in every if _plain(one.constraint) not in written]
 
 
-def suggest_for_new(storage: AnyPath, table: str, dataset: str, where: str | None) -> list[Suggestion]:
+def suggest_for_new(
+    storage: AnyPath, table: str, dataset: str, where: str | None, *, note: Note = lambda text: None, spark: SparkSession | None = None
+) -> list[Suggestion]:
     """Suggest rules for a dataset that is to hold the rows of a stored table that meet the SQL condition `where`, None for all.
 
-    All of these rows meet them, so that the new dataset loses none.
+    All of these rows meet them, so that the new dataset loses none. `note`: see `Note`. `spark`: answers all queries, if it is given.
 
-    Raises UNKNOWN_TABLE, and SQL_FAILED for a condition that fails analysis.
+    Raises UNKNOWN_TABLE, UNKNOWN_COLUMN, and SQL_FAILED for a condition that fails analysis.
     """
     info = stored_table(storage, table)
     source = all_quoted(split_name(info.name))
-    found = _measured(storage, info, f"(SELECT * FROM {source} WHERE\n{where}\n)" if where else source, dataset)
+    found = _measured(storage, info, f"(SELECT * FROM {source} WHERE\n{where}\n)" if where else source, dataset, note, spark)
     return [one for one in found if one.dropped == 0]
 
 
@@ -105,58 +122,114 @@ def _plain(constraint: str) -> str:
     return " ".join(constraint.split()).lower()
 
 
-def _measured(storage: AnyPath, info: TableInfo, source: str, dataset: str, note: Note = lambda text: None) -> list[Suggestion]:
+def _measured(storage: AnyPath, info: TableInfo, source: str, dataset: str, note: Note, spark: SparkSession | None) -> list[Suggestion]:
     """The suggestions for `dataset` that at most a few rows of `source` break; `source` is a name or a query with the columns of `info`."""
-    (found,) = run_sql(storage, _profile_query(info, source), note=note).rows
-    every = list(suggestions(dataset, int(found["n"]), list(_profiles(info, found))))
+    rows = _Rows(storage, source, first_note(note), spark)
+    counts = _counts(info, rows)
+    every = list(suggestions(dataset, counts["n"], [_profile(rows, at, column, counts) for at, column in enumerate(info.columns)]))
     if not every:
         return []
-    (measured,) = run_sql(storage, _measuring_query(every, source), note=note).rows
-    judged = [replace(one, dropped=int(measured[f"s{i}"])) for i, one in enumerate(every)]
-    return [one for one in judged if one.dropped <= (0 if one.action == "checks" else FEW * one.rows)]  # profiles are approximate
+    measured = rows.one([_measuring(at, one) for at, one in enumerate(every)])
+    judged = [replace(one, dropped=int(measured[f"s{at}"])) for at, one in enumerate(every)]
+    return [one for one in judged if one.dropped <= (0 if one.action == "checks" else FEW * one.rows)]
 
 
-def _simple(type_: str) -> bool:
-    return not type_.startswith(("array", "map", "struct", "binary", "variant", "interval"))
+@dataclass(frozen=True)
+class _Rows:
+    """The rows to profile. `source`: a table, or a query in parentheses. `spark` answers everything, if it is given."""
+
+    storage: AnyPath
+    source: str
+    note: Note
+    spark: SparkSession | None
+
+    def one(self, items: Sequence[str], for_spark: Sequence[str] | None = None) -> Mapping[str, Any]:
+        """The one row of an aggregation. `for_spark`: its items where Spark makes it."""
+        (found,) = self._run(self._text(items), self._text(for_spark) if for_spark else None)
+        return found
+
+    def most_frequent(self, column: str) -> Mapping[str, int]:
+        """The most frequent values of a column of texts, one more than make a set, and how often each occurs."""
+        name = quoted(column)
+        text = f"SELECT {name} AS item, count(*) AS times FROM {self.source} WHERE {name} IS NOT NULL GROUP BY {name}"
+        return {row["item"]: int(row["times"]) for row in self._run(f"{text} ORDER BY times DESC LIMIT {LARGEST_SET + 1}")}
+
+    def _text(self, items: Sequence[str]) -> str:
+        return f"SELECT {', '.join(items)} FROM {self.source}"
+
+    def _run(self, text: str, for_spark: str | None = None) -> Iterator[dict[str, Any]]:
+        try:
+            return run_sql(self.storage, text, spark=self.spark, note=self.note, for_spark=for_spark).rows
+        except LakeletError as problem:
+            problem.where = None  # the user has not written the query
+            raise
 
 
-def _profile_query(info: TableInfo, source: str) -> str:
-    parts = ["count(*) AS n"]
-    for i, column in enumerate(info.columns):
-        name, kind = quoted(column["name"]), column["type"]
-        parts.append(f"count({name}) AS k{i}")
-        if not _simple(kind):
-            continue
-        parts.append(f"approx_count_distinct({name}) AS d{i}")
-        if kind.split("(")[0] in (*_NUMBERS, "date", "timestamp", "timestamp_ntz"):
-            parts.append(f"CAST(min({name}) AS STRING) AS a{i}, CAST(max({name}) AS STRING) AS b{i}")
-            parts += [f"count_if({name} < 0) AS m{i}"] if kind.split("(")[0] in _NUMBERS else []
-        elif kind == "string":
-            parts.append(f"approx_top_k({name}, {LARGEST_SET + 1}, {_TRACKED}) AS t{i}")
-    return f"SELECT {', '.join(parts)} FROM {source}"
+def _can_be_unique(type_: str) -> bool:
+    return not type_.startswith(("array", "map", "struct", "binary", "variant", "interval", "float", "double", "timestamp"))
 
 
-def _profiles(info: TableInfo, found: Mapping[str, Any]) -> Iterator[ColumnProfile]:
-    for i, column in enumerate(info.columns):
-        known, top = int(found[f"k{i}"]), found.get(f"t{i}") or ()
-        counted = {one["item"]: int(one["count"]) for one in top if one["item"] is not None}
-        few = 0 < len(counted) <= LARGEST_SET and sum(counted.values()) == known
-        values = tuple(sorted(counted)) if few else None
-        common = {value: n for value, n in counted.items() if n > FEW * known}
-        others = known - sum(common.values())
-        nearly_all = common and len(common) <= LARGEST_SET and 0 < others <= FEW * known
-        yield ColumnProfile(
-            column["name"],
-            column["type"],
-            known,
-            int(found.get(f"d{i}") or 0),
-            found.get(f"a{i}"),
-            found.get(f"b{i}"),
-            values,
-            tuple(sorted(common)) if nearly_all else None,
-            others if nearly_all else 0,
-            int(found.get(f"m{i}") or 0),
-        )
+def _counts(info: TableInfo, rows: _Rows) -> Mapping[str, Any]:
+    """By column: k0, k1, … values that are not NULL, d… distinct ones, a… least, b… greatest, m… negative ones; `n`: all rows."""
+    plain, exact, estimated = ["count(*) AS n"], [], []
+    for at, column in enumerate(info.columns):
+        name, kind = quoted(column["name"]), column["type"].split("(")[0]
+        plain.append(f"count({name}) AS k{at}")
+        if _can_be_unique(kind):
+            exact.append(f"count(DISTINCT {name}) AS d{at}")
+            estimated.append(f"approx_count_distinct({name}) AS d{at}")
+        if kind in ("date", "timestamp", "timestamp_ntz"):
+            plain.append(f"CAST(min({name}) AS STRING) AS a{at}, CAST(max({name}) AS STRING) AS b{at}")
+        elif kind in _NUMBERS:
+            least, greatest = (f"CAST({f}({name}) AS DOUBLE)" if kind == "float" else f"{f}({name})" for f in ("min", "max"))
+            plain.append(f"{least} AS a{at}, {greatest} AS b{at}, count_if({name} < 0) AS m{at}")
+    found = dict(rows.one([*plain, *exact], [*plain, *estimated, "true AS estimated"]))
+    if found.pop("estimated", False):
+        undecided = [item for item in exact if _is_undecided(info, found, int(item.rpartition(" AS d")[2]))]
+        found |= rows.one(undecided) if undecided else {}
+    return found
+
+
+def _is_undecided(info: TableInfo, found: Mapping[str, Any], at: int) -> bool:
+    """Whether an estimated number of distinct values may be one that makes a suggestion."""
+    known, about = int(found[f"k{at}"]), int(found[f"d{at}"])
+    few = info.columns[at]["type"] == "string" and about <= _MOST_SHARE * _most_distinct(known)
+    return few or about >= _LEAST_SHARE * _UNIQUE * known
+
+
+def _most_distinct(known: int) -> float:
+    """Of how many distinct values nearly all rows can have one of a set."""
+    return LARGEST_SET + FEW * known
+
+
+def _profile(rows: _Rows, at: int, column: Mapping[str, str], found: Mapping[str, Any]) -> ColumnProfile:
+    known, distinct = int(found[f"k{at}"]), int(found.get(f"d{at}") or 0)
+    least, greatest = (_number_text(found.get(f"{key}{at}")) for key in ("a", "b"))
+    negative = int(found.get(f"m{at}") or 0)
+    profile = ColumnProfile(column["name"], column["type"], known, distinct, least, greatest, negative=negative)
+    if column["type"] != "string" or not known or distinct > _most_distinct(known):
+        return profile
+    counted = rows.most_frequent(column["name"])
+    common = {value: times for value, times in counted.items() if times > FEW * known}
+    others = known - sum(common.values())
+    nearly_all = common and len(common) <= LARGEST_SET and 0 < others <= FEW * known
+    return replace(
+        profile,
+        values=tuple(sorted(counted)) if len(counted) <= LARGEST_SET else None,
+        common=tuple(sorted(common)) if nearly_all else None,
+        others=others if nearly_all else 0,
+    )
+
+
+def _number_text(value: Any) -> str | None:
+    """A number as Spark's SQL writes it; texts as they are."""
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, float) or not value or 1e-3 <= abs(value) < 1e7:
+        return str(value + 0)  # both zeros are 0.0
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{first}.{rest}E{int(exponent) + len(digits) - 1}"
 
 
 def suggestions(dataset: str, rows: int, columns: Sequence[ColumnProfile]) -> Iterator[Suggestion]:
@@ -168,7 +241,7 @@ def suggestions(dataset: str, rows: int, columns: Sequence[ColumnProfile]) -> It
         if rows - column.known <= FEW * rows:
             missing = rows - column.known
             yield Suggestion(dataset, "drop", f"has_{column.name}", f"{name} IS NOT NULL", column.name, rows, missing, 1.0)
-        unique = column.distinct >= 0.9 * column.known and column.known > 1
+        unique = column.distinct >= _UNIQUE * column.known and column.known > 1
         for rule, condition, broken in _conditions(name, column, rows, unique):
             text = condition if column.known == rows else f"{name} IS NULL OR ({condition})"
             yield Suggestion(dataset, "warn", rule, text, column.name, rows, broken, coverage)
@@ -216,15 +289,12 @@ def _in(name: str, values: Sequence[str]) -> str:
     return f"{name} IN ({', '.join(literal(value) for value in values)})"
 
 
-def _measuring_query(every: Sequence[Suggestion], source: str) -> str:
-    parts = []
-    for i, one in enumerate(every):
-        name = quoted(one.column)
-        broken = (
-            f"count({name}) - count(DISTINCT {name})" if one.action == "checks" else f"count_if(NOT coalesce(({one.constraint}), false))"
-        )
-        parts.append(f"{broken} AS s{i}")
-    return f"SELECT {', '.join(parts)} FROM {source}"
+def _measuring(at: int, one: Suggestion) -> str:
+    """The item of a query that counts the rows which break a suggestion."""
+    name = quoted(one.column)
+    if one.action == "checks":
+        return f"count({name}) - count(DISTINCT {name}) AS s{at}"
+    return f"count_if(NOT coalesce(({one.constraint}), false)) AS s{at}"
 
 
 def suggested_yaml(found: Sequence[Suggestion]) -> str:

@@ -12,7 +12,7 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import all_quoted, split_name
 from lakelet.config.rule_files import read_all
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import Note, TableInfo, TableRows, list_tables, run_sql
+from lakelet.inspection.inspector import Note, TableInfo, TableRows, first_note, list_tables, run_sql
 from lakelet.inspection.table_lookup import find_dataset
 from lakelet.language.sql_text.spark_sql import in_spark_sql
 from lakelet.storage.eventlog.reading import read_events
@@ -52,7 +52,7 @@ def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: in
     `note`: see `Note`.
     Raises UNKNOWN_TABLE, RULE_UNKNOWN for a name that no rule has, UNKNOWN_COLUMN, EXPECTATION_INVALID for text that is not a condition.
     """
-    info = stored_table(storage, table)
+    info, note = stored_table(storage, table), first_note(note)
     name, constraint, where = _meant(storage, folder, rule, info)
     broken = f"NOT coalesce((\n{in_spark_sql(constraint)}\n), false)"
     source = all_quoted(split_name(info.name))

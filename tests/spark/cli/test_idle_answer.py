@@ -244,7 +244,7 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
     assert "COMPLETED" in {event["details"].get("flow_progress", {}).get("status") for event in events}
 
 
-LOOKING = (("plan",), ("graph",), ("validate",), ("rules", "list"))
+LOOKING = (("plan",), ("graph",), ("validate",), ("rules", "list"), ("rules", "check"))
 """Commands that show a pipeline and write nothing."""
 
 
@@ -268,7 +268,7 @@ def test_commands_that_only_look_are_answered_without_java(folder: Path) -> None
 
     java.forbidden.unlink()
     assert {code for code, _, _ in quick.values()} == {0}
-    for words in (("plan", "--json"), ("graph", "--json"), ("rules", "list", "--json")):
+    for words in (("plan", "--json"), ("graph", "--json"), ("rules", "list", "--json"), ("rules", "check", "--json")):
         assert quick[words] == printed(*words, LAKELET_IDLE_ANSWER="off"), words
 
 

@@ -26,6 +26,7 @@ EXACT_DIGITS = 15
 _ONLY_SPARK = "error('a value that is left to Spark')"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_EXPONENT = re.compile(r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,3}")
 _TEXTS = {  # what a text must look like to be cast alike
     "date": _DATE.pattern,
     "timestamp": _TIMESTAMP.pattern,
@@ -50,6 +51,8 @@ def widened(value: Value, to: Type) -> str:
         return value.sql
     if value.type != VOID and common(value.type, to) != to:
         raise NotSame(f"a value of the type {value.type} meets one of the type {to}")
+    if to == DOUBLE and value.type.kind == "decimal" and value.constant is not None:
+        return f"CAST('{value.constant}' AS DOUBLE)"  # both engines find the nearest double of a text
     if to == DOUBLE and value.type.kind == "decimal" and value.type.precision > EXACT_DIGITS:
         raise NotSame(f"a {value.type} becomes a double")
     return plain_cast(value, to)
@@ -80,7 +83,7 @@ def cast(value: Value, to: Type) -> str:
         return plain_cast(value, to)
     if source.is_integer and (to.is_integer or to.kind == "decimal"):
         return plain_cast(value, to)
-    if source.is_integer and to == DOUBLE:
+    if (source.is_integer or source.kind == "float") and to == DOUBLE:
         return plain_cast(value, to)
     if source.kind == "decimal" and (to == DOUBLE or (to.kind == "decimal" and _holds(to, source))):
         return widened(value, to)
@@ -200,6 +203,8 @@ def number(text: str, negative: bool = False) -> Value:
             raise NotSame(f"the number {shown}")
         kind = Type("int") if -(2**31) <= whole < 2**31 else BIGINT
         return Value(plain_cast(Value(f"({shown})", Type("")), kind), kind, str(whole), str(whole))
+    if _EXPONENT.fullmatch(text):
+        return Value(f"CAST('{shown}' AS DOUBLE)", DOUBLE, None, shown)
     before, point, after = text.partition(".")
     if not point or not after.isdecimal() or not before.isdecimal():
         raise NotSame(f"the number {shown}")

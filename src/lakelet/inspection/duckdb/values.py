@@ -162,14 +162,14 @@ def common(left: Type, right: Type) -> Type:
     if left.is_integer and right.is_integer:
         return max(left, right, key=lambda kind: INTEGER_DIGITS[kind.kind])
     kinds = {left.kind, right.kind}
-    if "double" in kinds and all(kind.kind == "double" or kind.is_integer or kind.kind == "decimal" for kind in (left, right)):
+    if kinds & {"float", "double"} and all(kind.is_floating or kind.is_integer or kind.kind == "decimal" for kind in (left, right)):
         return DOUBLE
     if "decimal" in kinds and all(kind.kind == "decimal" or kind.is_integer for kind in (left, right)):
         one, two = as_decimal(left), as_decimal(right)
         scale = max(one.scale, two.scale)
         return bounded_decimal(max(one.precision - one.scale, two.precision - two.scale) + scale, scale)
-    if kinds == {"date", "timestamp"}:
-        return TIMESTAMP
+    if kinds in ({"date", "timestamp"}, {"date", "timestamp_ntz"}):
+        return left if right.kind == "date" else right
     raise NotSame(f"a value of the type {left} meets one of the type {right}")
 
 
