@@ -12,8 +12,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.changes import Layout
-from lakelet.files.delta_log import LOG
 from lakelet.files.delta_rs import open_table
+from lakelet.files.paths import LOG
 from lakelet.language.model import ChangeSpec
 from lakelet.storage.delta.table_spec import EPOCH
 from lakelet.storage.root import INTERNAL, Storage

@@ -20,10 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakelet.files.paths import AnyPath, names_in
-
-LOG = "_delta_log"
-"""The folder of the log in that of the table."""
+from lakelet.files.delta_rs import table_id
+from lakelet.files.paths import LOG, AnyPath, names_in
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,15 @@ class TableLog:
             return self._commits[version]
 
     def table_id(self) -> str | None:
-        """Delta's id of the table, from its first commit, or from the newest checksum where that was cleaned up, as after thirty days.
+        """Delta's id of the table, from its first commit; where that was cleaned up, as after thirty days, from a checksum or checkpoint.
 
-        None where Delta has written no checksum either.
+        None where there is no table, and where nothing that is left can be read.
         """
         first = self.commit(0)
-        return first.table_id if first else self._checksum(None).get("metadata", {}).get("id")
+        if first or self.version() < 0:
+            return first.table_id if first else None
+        known: str | None = self._checksum(None).get("metadata", {}).get("id")
+        return known or table_id(self.path)  # a writer of another kind leaves no checksum
 
     def commits(self, after: int, upto: int) -> list[Commit] | None:
         """Commits in (after, upto], or None if one of them is gone."""
@@ -203,4 +204,4 @@ def _parse_commit(version: int, text: str) -> Commit:
     )
 
 
-__all__ = ["LOG", "Commit", "TableLog", "streams_from_log"]
+__all__ = ["Commit", "TableLog", "streams_from_log"]

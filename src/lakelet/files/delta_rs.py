@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakelet.files.delta_log import LOG
-from lakelet.files.paths import AnyPath
+from lakelet.files.paths import LOG, AnyPath
 from lakelet.files.remote import delta_options
 from lakelet.files.scratch import scratch_folder
 
@@ -46,6 +45,16 @@ def open_or_none(path: AnyPath) -> Any:
     try:
         return open_table(path)
     except TableNotFoundError:
+        return None
+
+
+def table_id(path: AnyPath) -> str | None:
+    """Delta's id of the table at a path; None where there is none, or one that delta-rs cannot read."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return str(open_table(path).metadata().id)
+    except DeltaError:  # a table that is not there among them
         return None
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.files.delta_log import LOG
-from lakelet.files.paths import AnyPath, names_in
+from lakelet.files.paths import LOG, AnyPath, names_in
 from lakelet.files.table_files import absolute_marks, folder_prefix, is_absolute, relative_marks
 
 _COMMIT = re.compile(r"(\d{20})\.json")

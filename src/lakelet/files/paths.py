@@ -16,6 +16,9 @@ from typing import TypeAlias
 
 from lakelet.files.remote import RemoteStore, encoded, open_store, scheme_of
 
+LOG = "_delta_log"
+"""The folder of a Delta table's log in that of the table."""
+
 
 class RemotePath:
     """A folder or file behind a URI. Making one asks nothing of the store."""

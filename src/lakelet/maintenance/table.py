@@ -14,9 +14,9 @@ from urllib.parse import unquote
 from lakelet.base.failpoints import reached
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.mirror import mirror, position
-from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
-from lakelet.files.paths import AnyPath, RemotePath, any_path
+from lakelet.files.paths import LOG, AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
 from lakelet.maintenance.layout import DataFile, MaintenanceSettings, OptimizeJob, OptimizeKind, job_for
 from lakelet.maintenance.needed_files import NeededFiles, StreamPosition, needed_by_environments, needed_by_streams, removed_since

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
-from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import write_atomically, writing
 from lakelet.files.log_copy import copy_log
-from lakelet.files.paths import AnyPath, any_path, names_in, remove_tree
+from lakelet.files.paths import LOG, AnyPath, any_path, names_in, remove_tree
 from lakelet.storage.lease import Lease
 
 FORMAT = 1

@@ -23,10 +23,10 @@ from typing import Any
 from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import TableName, split_name
-from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import create_atomically, write_atomically, writing
 from lakelet.files.log_copy import own_paths
-from lakelet.files.paths import remove_tree
+from lakelet.files.paths import LOG, remove_tree
 from lakelet.files.table_files import is_absolute, located, marks_path
 from lakelet.language.model import Kind
 from lakelet.storage.base_storage import log_versions

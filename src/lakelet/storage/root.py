@@ -29,9 +29,9 @@ from lakelet.base.errors import LakeletError, unknown_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.pipeline_identity import PipelineIdentity
-from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import before, write_atomically
-from lakelet.files.paths import AnyPath, any_path, names_in
+from lakelet.files.paths import LOG, AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.language.model import Kind
 from lakelet.storage.base_storage import BaseStorage, load_base

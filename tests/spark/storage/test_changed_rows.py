@@ -127,4 +127,5 @@ def test_a_log_that_was_cleaned_up_says_which_table_it_is_and_another_table_has_
     assert TableLog(other.path).table_id() not in (None, known)
     for file in (table.path / "_delta_log").glob("*.crc"):
         file.unlink()
-    assert TableLog(table.path).table_id() is None
+    assert TableLog(table.path).table_id() == known, "from the checkpoint, as after a commit by a writer that leaves no checksum"
+    assert TableLog(tmp_path / "none").table_id() is None

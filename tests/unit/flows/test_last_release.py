@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_log import TableLog
+from lakelet.files.paths import LOG
 from lakelet.flows.replays import last_release
 from lakelet.storage.delta import quarantine
 

@@ -19,10 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.base.failpoints import reached
-from lakelet.files.delta_log import LOG, TableLog
+from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.durable import create_atomically, writing
-from lakelet.files.paths import AnyPath, RemotePath
+from lakelet.files.paths import LOG, AnyPath, RemotePath
 from lakelet.files.remote import delta_options
 
 SMALL_FILES = 50
