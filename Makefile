@@ -7,7 +7,7 @@
 # make test-browser: the page driven in Chromium; two minutes.
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
-.PHONY: setup doctor ci-parts rooms run factory audit web test test-plain test-oldest on-oldest test-adaptive test-crash test-long test-long-changes test-long-others \
+.PHONY: setup ready doctor ci-parts rooms run factory audit web test test-plain test-oldest on-oldest test-adaptive test-crash test-long test-long-changes test-long-others \
 	test-slow test-slow-changes test-slow-autoloader test-slow-crash test-slow-others test-cloud chromium test-browser coverage pictures corpus \
 	test-conformance lint docs sample constraints clean
 
@@ -25,6 +25,10 @@ STEALING = -n $(PROCESSES) --dist worksteal
 setup:
 	@sh scripts/setup.sh
 
+# What running needs, without the tools of developers.
+ready:
+	@sh scripts/setup.sh running
+
 doctor: setup
 	@$(LAKELET) doctor
 
@@ -34,13 +38,13 @@ ci-parts:
 run: sample
 	@$(LAKELET) run
 
-sample: setup
+sample: ready
 	@test -d sample/landing || $(PYTHON) examples/contact-center/generate.py sample --rows $(ROWS) --seed 1
 
 # The commands of the example's README in its folder. Done again, they write the same files and find nothing new.
 IN_EXAMPLE = cd examples/$@ && PATH="$(CURDIR)/.venv/bin:$$PATH"
 
-factory: setup
+factory: ready
 	@$(IN_EXAMPLE) \
 		&& python generate.py landing --drops 8 --boxes-per-drop 12 --seed 1 \
 		&& lakelet run \
@@ -49,7 +53,7 @@ factory: setup
 		&& lakelet show bottlenecks \
 		&& lakelet sql "SELECT factory, _values, _file FROM broken_lines LIMIT 5"
 
-audit: setup
+audit: ready
 	@$(IN_EXAMPLE) \
 		&& python generate.py landing \
 		&& lakelet run \
@@ -57,7 +61,7 @@ audit: setup
 		&& lakelet run \
 		&& lakelet sql "SELECT user_arn, sum(denied) AS denied FROM principals_daily GROUP BY user_arn ORDER BY denied DESC LIMIT 5"
 
-web: setup
+web: ready
 	@$(IN_EXAMPLE) \
 		&& export LAKELET_SECRET_WEB_PII_KEY="only for the example: 32 bytes" \
 		&& python generate.py 1 \

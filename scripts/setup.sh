@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes everything that running and testing need: Java, .venv/ with Lakelet in it, Delta's jars, the class-data archive.
+# Makes what is needed here: Java and .venv/ with Lakelet in it. `setup.sh running` ends there: a run fetches Delta's jars itself. Without an
+# argument the tools of developers, the jars and the class-data archive are made too.
 # Says each step in a line; when nothing changed since the last time, it only looks at a stamp.
 #
 # PYTHON=<interpreter> picks the Python. LAKELET_CACHE, LAKELET_JARS and LAKELET_MAVEN: see `lakelet doctor` and the README.
@@ -8,6 +9,12 @@ cd "$(dirname "$0")/.."
 
 VENV=.venv
 STAMP=$VENV/.set-up
+LAKELET=.
+GROUP="--group dev"
+SIZE="about 2.3 GB"
+if [ "${1:-}" = running ] && [ ! -f $STAMP ]; then  # where everything is, it stays
+    STAMP=$VENV/.set-up-to-run LAKELET=".[quality]" GROUP="--group examples" SIZE="about 1.4 GB"
+fi
 JAVA_PACKAGE=openjdk-17-jre-headless
 
 say() { printf 'setup: %s\n' "$1" >&2; }
@@ -91,13 +98,13 @@ install_packages() {
     uv=$(command -v uv || echo $VENV/bin/uv)
     [ -x "$uv" ] || $VENV/bin/python -m pip install -q --disable-pip-version-check uv 2>/dev/null || say "no uv; going on with pip"
     if [ -x "$uv" ]; then
-        say "installing the packages with uv (about 1 GB in $VENV; a minute or two the first time)"
-        if "$uv" pip install -q --python $VENV/bin/python --compile-bytecode --constraint constraints.txt --editable . --group dev; then return; fi
+        say "installing the packages with uv ($SIZE in $VENV; a minute or two the first time)"
+        if "$uv" pip install -q --python $VENV/bin/python --compile-bytecode --constraint constraints.txt --editable "$LAKELET" $GROUP; then return; fi
         say "uv could not do it; going on with pip"
     fi
     say "installing the packages with pip (two minutes or more the first time)"
     $VENV/bin/python -m pip install -q --disable-pip-version-check 'pip>=25.1'  # older ones have no --group
-    $VENV/bin/python -m pip install -q --disable-pip-version-check --constraint constraints.txt --editable . --group dev
+    $VENV/bin/python -m pip install -q --disable-pip-version-check --constraint constraints.txt --editable "$LAKELET" $GROUP
 }
 
 # --- Spark --------------------------------------------------------------------------------------------------------------------
@@ -113,7 +120,7 @@ if [ -x $VENV/bin/lakelet ] && [ "$(cat $STAMP 2>/dev/null)" = "$now" ]; then ex
 need_java
 need_venv
 install_packages
-warm_up
+[ "$STAMP" != "$VENV/.set-up" ] || warm_up
 fingerprint >$STAMP
 $VENV/bin/python -m compileall -q src || true  # where PYTHONDONTWRITEBYTECODE is set, every process would compile anew
 say "done; .venv/bin/lakelet is ready"

@@ -24,7 +24,7 @@ def shell_blocks(page: str) -> list[list[str]]:
 def commands_of(target: str) -> list[str]:
     """What the target does after the set-up, one command each."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
-    done = subprocess.run(["make", "-n", "-o", "setup", target], cwd=ROOT, env=clean, capture_output=True, text=True, check=True)
+    done = subprocess.run(["make", "-n", "-o", "ready", target], cwd=ROOT, env=clean, capture_output=True, text=True, check=True)
     return re.split(r"\s*\\?\s+&& ", done.stdout.strip())
 
 

@@ -151,7 +151,7 @@ class Project:
 
     def _make(self, command: str) -> str:
         """`make run` without the set-up, which is this environment; the tests do not run the tests."""
-        options = ["-o", "setup", f"LAKELET={Path(sys.executable).with_name('lakelet')}", f"PYTHON={sys.executable}"]
+        options = ["-o", "setup", "-o", "ready", f"LAKELET={Path(sys.executable).with_name('lakelet')}", f"PYTHON={sys.executable}"]
         dry = [] if command == "make run" else ["-n"]
         if command not in self.made:
             clean = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}

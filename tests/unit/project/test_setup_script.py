@@ -1,4 +1,4 @@
-"""`scripts/setup.sh` on machines that lack Java: it says the one command to type and stops. Only made-up tools are on its path."""
+"""`scripts/setup.sh`: what it installs, and on machines without Java the one command that it tells. Only made-up tools are on its path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.paths import ROOT
 
 REPOSITORY = ROOT
-TOOLS = ("sh", "cat", "cksum", "dirname", "head", "ls", "sed", "test")
+TOOLS = ("sh", "cat", "cksum", "cp", "dirname", "head", "ls", "mkdir", "sed", "test")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -29,14 +29,43 @@ def run(tmp_path: Path) -> Run:
     for name in TOOLS:
         (tools / name).symlink_to(shutil.which(name) or pytest.skip(f"no {name}"))
 
-    def start(fakes: Mapping[str, str], **variables: str) -> subprocess.CompletedProcess[str]:
+    def start(fakes: Mapping[str, str], *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         for name, script in {"id": "echo 1000", **fakes}.items():
             (tools / name).write_text(f"#!{shutil.which('sh')}\n{script}\n")
             (tools / name).chmod(0o755)
-        command = [str(tools / "sh"), str(checkout / "scripts" / "setup.sh")]
+        command = [str(tools / "sh"), str(checkout / "scripts" / "setup.sh"), *arguments]
         return subprocess.run(command, env={"PATH": str(tools), **variables}, capture_output=True, text=True, timeout=30, check=False)
 
     return start
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Mapping[str, str]:
+    """A Java 17, a Python that makes environments, and a uv that writes down what it is asked for."""
+    asked = tmp_path / "asked"
+    makes = 'mkdir -p .venv/bin && cp "$0" .venv/bin/python && cp "$0" .venv/bin/lakelet'
+    python = f'case "$1$2" in -mvenv) {makes};; *) echo "$*" >>{asked};; esac'
+    return {"java": "echo 'openjdk version \"17.0.9\"' >&2", "python3": python, "uv": f'echo "uv $*" >>{asked}'}
+
+
+def installed(tmp_path: Path) -> list[str]:
+    """What was asked of uv and of the warm-up, in order."""
+    lines = (tmp_path / "asked").read_text().splitlines() if (tmp_path / "asked").exists() else []
+    (tmp_path / "asked").unlink(missing_ok=True)
+    return ["warm-up" if "warmup" in line else line.partition("--editable ")[2] for line in lines if "uv pip" in line or "warmup" in line]
+
+
+def test_running_needs_no_tools_of_developers_and_what_is_there_stays(run: Run, machine: Mapping[str, str], tmp_path: Path) -> None:
+    done = run(machine, "running")
+    assert (done.returncode, installed(tmp_path)) == (0, [".[quality] --group examples"]), done.stderr
+    assert "about 1.4 GB" in done.stderr
+    assert (run(machine, "running").stderr, installed(tmp_path)) == ("", [])
+    assert "about 2.3 GB" in run(machine).stderr
+    assert installed(tmp_path) == [". --group dev", "warm-up"]
+    assert (run(machine, "running").stderr, run(machine).stderr, installed(tmp_path)) == ("", "", [])
+    (tmp_path / "checkout" / "constraints.txt").write_text("")
+    run(machine, "running")
+    assert installed(tmp_path) == [". --group dev", "warm-up"]
 
 
 @pytest.mark.parametrize(
