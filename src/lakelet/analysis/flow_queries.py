@@ -157,10 +157,11 @@ class FlowQuery:
             self.progress.check_rules(dataset, flow, frame)
         columns = frame.schema if changes is None else self._columns_of_changes(changes, frame)
         plan = traced_plan(frame, self.inputs.placeholders)
-        stream = self._stream(changes, frame) if frame.isStreaming else NO_STREAM
-        complete = frame.isStreaming and self._runs_complete(frame)
-        kind = kind_of(flow, to_sink=dataset.sink is not None, streams=frame.isStreaming, complete=complete)
-        batch = BatchPlan() if frame.isStreaming else self._batch(frame, of_views, kind)
+        streams = frame.isStreaming
+        stream = self._stream(changes, frame) if streams else NO_STREAM
+        complete = streams and self._runs_complete(frame)
+        kind = kind_of(flow, to_sink=dataset.sink is not None, streams=streams, complete=complete)
+        batch = BatchPlan() if streams else self._batch(frame, of_views, kind)
         return AnalyzedFlow(flow, kind, columns, stream, batch, tuple(reader.sources), of_views, transforms, plan)
 
     # ------------------------------------------------------------------------------------------- calls of the function

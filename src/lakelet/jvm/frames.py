@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 Plan = Any
 JavaReader = Any
 _DATASET = "org.apache.spark.sql.classic.Dataset"
+_ANALYZED = "lakelet_analyzed"
 
 
 def analyzed(frame: DataFrame) -> Plan:
-    """The analysed plan of a frame."""
-    return frame._jdf.queryExecution().analyzed()
+    """The analysed plan of a frame, which is fetched from Java once."""
+    known = vars(frame)
+    if _ANALYZED not in known:
+        known[_ANALYZED] = frame._jdf.queryExecution().analyzed()
+    return known[_ANALYZED]
 
 
 def optimized(frame: DataFrame) -> Plan:

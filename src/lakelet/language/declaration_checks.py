@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -194,6 +195,7 @@ def replacing_notices(found: Definitions) -> Iterator[Notice]:
 _FUNCTION_HEAD = re.compile(r"^def (\w+)\(\s*\)", re.MULTILINE)
 _SCRIPT_MARKS = re.compile(r"^\s*spark\s*=|__main__", re.MULTILINE)
 _READ_BY_NAME = re.compile(r"""\b(?:table|read|read_stream)\(\s*["'][^"'\n]*["']""")
+_WORD = re.compile(r"\w+")
 _READING_METHODS = frozenset({"table", "sql", "read", "readStream", "read_stream", "range", "createDataFrame"})
 _READING_ROOTS = frozenset({"spark", "dlt", "dp"})
 
@@ -205,9 +207,9 @@ def undeclared(files: Sequence[Path]) -> Iterator[Notice]:
     The sources are checked, and the modules beside them in their folders.
     """
     texts = dict(_source_texts(files))
-    whole = _READ_BY_NAME.sub("", "\n".join(texts.values()))
+    times = Counter(_WORD.findall(_READ_BY_NAME.sub("", "\n".join(texts.values()))))
     for file, text in texts.items():
-        alone = {name for name in _FUNCTION_HEAD.findall(text) if not name.startswith("_") and _occurs_once(name, whole)}
+        alone = {name for name in _FUNCTION_HEAD.findall(text) if not name.startswith("_") and times[name] == 1}
         with suppress(SyntaxError, ValueError, RecursionError):
             for node in ast.parse(text).body if alone else ():
                 if isinstance(node, ast.FunctionDef) and node.name in alone and not node.decorator_list and _returns_query(node):
@@ -225,10 +227,6 @@ def _source_texts(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
             text = source.cells[0].text if source.cells else ""
             if source.language == PYTHON and not source.notebook and (file in files or not _SCRIPT_MARKS.search(text)):
                 yield file, text
-
-
-def _occurs_once(name: str, text: str) -> bool:
-    return len(re.findall(rf"\b{re.escape(name)}\b", text)) == 1
 
 
 def _returns_query(function: ast.FunctionDef) -> bool:
