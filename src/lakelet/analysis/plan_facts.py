@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -83,9 +83,9 @@ class Placeholders:
     def source(self, number: int, schema: StructType) -> DataFrame:
         """An empty stream with these columns that stands for file source `number` of its flow."""
         frame = self.frame("", schema, streaming=True)
-        output = analyzed(frame).output()
-        if output.size():
-            self._sources[int(output.apply(0).exprId().id())] = number
+        first = _first_id(analyzed(frame))
+        if first != _NO_ID:
+            self._sources[first] = number
         return frame
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
@@ -99,9 +99,8 @@ class Placeholders:
 
     def _relation_of(self, key: str, copy: int, schema: str, streaming: bool) -> Any:
         relation = relation_without_rows(self._spark, schema, streaming=streaming)
-        columns = relation.output()
-        if key and columns.size():
-            first = int(columns.apply(0).exprId().id())
+        first = _first_id(relation) if key else _NO_ID
+        if first != _NO_ID:
             self._names[first], self._reads[first] = key, (key, copy)
         return relation
 
@@ -129,18 +128,27 @@ class Placeholders:
 
     def key_of(self, leaf: Any) -> str | None:
         """The dataset that a leaf of a plan stands for, or None."""
-        return self._names.get(_first_id(leaf))
+        return self._names.get(_placeholder_id(leaf))
 
-    def source_of(self, leaf: Any) -> int | None:
-        """The number of the file source that a leaf of a plan stands for, or None."""
-        return self._sources.get(_first_id(leaf))
+    def read_by(self, leaf: Any) -> tuple[str | None, int | None]:
+        """The dataset, and the number of the file source, that a leaf of a plan stands for; None where it is not one."""
+        first = _placeholder_id(leaf)
+        return self._names.get(first), self._sources.get(first)
 
 
-def _first_id(leaf: Any) -> int:
+_NO_ID = -1
+_FIRST_COLUMN = re.compile(r"#(\d+)L?(?:-T\d+ms)?\)$")
+
+
+def _placeholder_id(leaf: Any) -> int:
     """The id of the first column of a relation without rows; -1 for any other leaf."""
-    if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
-        return -1
-    return int(leaf.output().apply(0).exprId().id())
+    return _first_id(leaf) if leaf.nodeName() == "LocalRelation" else _NO_ID
+
+
+def _first_id(plan: Any) -> int:
+    """The id of the first column of a plan, -1 for one without columns; in three calls to Java, as each query of a pipeline is asked."""
+    found = _FIRST_COLUMN.search(str(plan.output().headOption().toString()))  # Some(id#1L)
+    return int(found[1]) if found else _NO_ID
 
 
 def traced_plan(frame: DataFrame, placeholders: Placeholders) -> TracedPlan:
@@ -149,12 +157,27 @@ def traced_plan(frame: DataFrame, placeholders: Placeholders) -> TracedPlan:
     return TracedPlan(str(text), placeholders.datasets)
 
 
+class _Leaf(NamedTuple):
+    """A streaming leaf of a plan. `above`: the node above it, or None; `allowed`: its filter (`StreamPlan`)."""
+
+    node: Any
+    above: Any
+    allowed: Mapping[str, frozenset[str]]
+
+    @property
+    def last_is_hidden(self) -> bool:
+        """Whether the node above is the projection that hides the last column, and nothing further up has brought that back."""
+        above = self.above
+        return above is not None and above.nodeName() == "Project" and above.output().size() < self.node.output().size()
+
+
 @dataclass(frozen=True)
 class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
 
     `files`: for each leaf the number of its file source, None for another leaf. A flow may open sources that its query does not read, and
     may open them in another order.
+    `plain`: numbers of the file sources of which the query does not read `_metadata`.
 
     `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only. `aggregates`: it aggregates.
     `feeds`: numbers of the leaves that have the columns of a change feed. `groups`: it keeps state by a function of the user's
@@ -172,6 +195,7 @@ class StreamPlan:
     groups: bool = False
     files: tuple[int | None, ...] = ()
     unversioned: str | None = None
+    plain: frozenset[int] = frozenset()
 
     @property
     def is_known(self) -> bool:
@@ -186,14 +210,17 @@ NO_STREAM = StreamPlan((), False)
 def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""
     names: set[str] = set()
-    found = list(_walk(analyzed(frame), [], names))
-    leaves = tuple((placeholders.key_of(leaf), allowed) for leaf, allowed in found)
-    feeds = frozenset(number for number, (leaf, _) in enumerate(found) if _is_feed(leaf))
+    found = list(_walk(analyzed(frame), None, [], names))
+    read = [placeholders.read_by(leaf.node) for leaf in found]
+    leaves = tuple((key, leaf.allowed) for (key, _), leaf in zip(read, found, strict=True))
+    feeds = frozenset(number for number, leaf in enumerate(found) if _is_feed(leaf.node))
     processor = any(name.startswith("TransformWithState") for name in names)
     groups = any(name.startswith("FlatMapGroups") and name.endswith("WithState") for name in names)
-    files = tuple(placeholders.source_of(leaf) for leaf, _ in found)
+    files = tuple(number for _, number in read)
     aggregates, changing = not names.isdisjoint(_AGGREGATES), unversioned(frame, placeholders)
-    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, aggregates, feeds, groups, files, changing)
+    asked = {number for leaf, number in zip(found, files, strict=True) if not leaf.last_is_hidden}  # a query may have a source twice
+    plain = frozenset(number for number in files if number is not None) - asked
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, aggregates, feeds, groups, files, changing, plain)
 
 
 def _is_feed(leaf: Any) -> bool:
@@ -220,22 +247,19 @@ def aggregates_all(node: Any, common: Mapping[int, bool] | None = None) -> bool:
     return bool(children) and all(aggregates_all(child, known) for child in children)
 
 
-def _walk(node: Any, filters: list[Any], names: set[str]) -> Iterator[tuple[Any, Mapping[str, frozenset[str]]]]:
-    """The streaming leaves below a node, with the filter of each."""
-    if not node.isStreaming():
-        return
+def _walk(node: Any, above: Any, filters: list[Any], names: set[str]) -> Iterator[_Leaf]:
+    """The streaming leaves below a streaming node. `above`: the node above it, or None; `filters`: the conditions directly above it."""
     name = node.nodeName()
     names.add(name)
-    children = node.children()
     if name == "CTERelationRef":
         return  # its leaves are those of the definition, which is another child of the node above both
-    if not children.size():
-        yield node, equality_filter(filters)
-    elif name == "Filter":
-        yield from _walk(children.apply(0), [*filters, node.condition()], names)
-    else:
-        for child in items(children):
-            yield from _walk(child, filters if name in _TRANSPARENT else [], names)
+    children = items(node.children())
+    if not children:
+        yield _Leaf(node, above, equality_filter(filters))
+        return
+    filters = [*filters, node.condition()] if name == "Filter" else filters if name in _TRANSPARENT else []
+    for child in children if len(children) == 1 else [child for child in children if child.isStreaming()]:
+        yield from _walk(child, node, filters, names)
 
 
 def equality_filter(conditions: Sequence[Any]) -> dict[str, frozenset[str]]:

@@ -122,6 +122,7 @@ class AutoLoaderSource:
         changing: bool = False,
         rounds: str = "",
         texts: bool = False,
+        metadata: bool = True,
     ) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
 
@@ -129,7 +130,7 @@ class AutoLoaderSource:
         `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version. `committed`: the Spark offset
         up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`). `rounds`:
         where the update says when a round begins (`ReaderSpec.rounds`). `texts`: the observation has the texts of the first records that do
-        not fit.
+        not fit. `metadata`: false for a stream without `_metadata`, which is read in less time.
         """
 
         from lakelet.autoloader.metadata_column import hide_metadata, observe, without_left_out
@@ -145,12 +146,13 @@ class AutoLoaderSource:
             committed=batch_of(committed),
             changing=changing,
             rounds=rounds,
+            metadata=metadata,
         )
         reader = plain_reader(spark, streaming=True, options={SPEC_OPTION: description.to_json()})
         kept = [column for column in (description.corrupt_column, description.rescued_column) if column and texts]
         observed = observe(loaded(spark, reader, "cloudFiles"), name, kept)
         leaves_out = description.bad_records or description.record_mode == DROP or description.ignore_corrupt
-        return hide_metadata(without_left_out(observed) if leaves_out else observed, self.schema())
+        return hide_metadata(without_left_out(observed) if leaves_out else observed, self.schema(), metadata=metadata)
 
     def reader_spec(self, **more: Any) -> ReaderSpec:
         """What readers get; `more` are further fields of `ReaderSpec`."""

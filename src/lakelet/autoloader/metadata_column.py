@@ -42,14 +42,19 @@ LINE_FIELD = StructField(LINE_INTERNAL, LongType())
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
-def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
-    """The struct column of `count` rows of one file part."""
+def metadata_arrays(part: FilePart, uri: str, count: int, nulls: Any = None) -> Any:
+    """The struct column of `count` rows of one file part. `nulls`: a boolean for each row, true where the struct is NULL."""
+    names, kinds = (
+        [field.name for field in METADATA_TYPE.fields],
+        (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64(), _TIMESTAMP),
+    )
+    fields = [pa.field(n, k) for n, k in zip(names, kinds, strict=True)]
+    if nulls is not None and not nulls.false_count:
+        return pa.nulls(count, pa.struct(fields))
     length = part.size if part.length is None else part.length
     values = (uri, uri.rsplit("/", 1)[-1], part.size, part.start, length, part.modified)
-    kinds = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64(), _TIMESTAMP)
-    names = [field.name for field in METADATA_TYPE.fields]
     arrays = [pa.repeat(pa.scalar(value, kind), count) for value, kind in zip(values, kinds, strict=True)]
-    return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, k) for n, k in zip(names, kinds, strict=True)])
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=nulls)
 
 
 MOST_TEXT = 500
@@ -119,11 +124,11 @@ def emitted_columns(schema: StructType) -> StructType:
     return StructType(fields)
 
 
-def hide_metadata(df: DataFrame, schema: StructType) -> DataFrame:
+def hide_metadata(df: DataFrame, schema: StructType, *, metadata: bool = True) -> DataFrame:
     """The columns `schema` of a source from what its readers return; `_metadata` resolves by name and is invisible to `*`.
 
-    The plan gets a Project that carries the attribute in `Project.hiddenOutputTag`, as Spark's own rules do for hidden columns. A data
-    column called `_metadata` hides it.
+    `metadata`: false leaves it out, so that a query which names it is refused. The plan gets a Project that carries the attribute in
+    `Project.hiddenOutputTag`, as Spark's own rules do for hidden columns. A data column called `_metadata` hides it.
     """
     from pyspark.sql.types import VariantType
 
@@ -131,7 +136,7 @@ def hide_metadata(df: DataFrame, schema: StructType) -> DataFrame:
     if any(isinstance(field.dataType, VariantType) for field in schema.fields):
         columns = [_variant_column(field) for field in schema.fields]
         df = df.selectExpr(*columns, *internal)
-    if _has_own_metadata(schema):
+    if not metadata or _has_own_metadata(schema):
         return df.drop(*internal)
     return _hide_last(df.drop(LINE_INTERNAL).withColumnRenamed(METADATA_INTERNAL, METADATA_COLUMN))
 

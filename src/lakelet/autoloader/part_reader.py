@@ -119,7 +119,8 @@ class PartReader:
             arrays.insert(rescued_at, self._rescued_column(chunk, ",".join(misfits), part, count))
         marks = pa.nulls(count, pa.int64()) if chunk.marks is None else pa.array(chunk.marks, pa.int64())
         if self._spec.internal:
-            arrays += [metadata_arrays(part, self._files.uri(part.path), count), marks]
+            nulls = None if self._spec.metadata or chunk.raw else marks.is_null()
+            arrays += [metadata_arrays(part, self._files.uri(part.path), count, nulls), marks]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return self._without_broken(batch, chunk, part) if chunk.raw else batch
 

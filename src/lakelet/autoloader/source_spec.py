@@ -113,6 +113,7 @@ class ReaderSpec:
     partitions: tuple[str, ...] = ()  # columns whose value comes from folder names; of an explicit schema: those that may
     parallelism: int = 1
     internal: bool = True  # emit the columns METADATA_INTERNAL and LINE_INTERNAL too
+    metadata: bool = True  # METADATA_INTERNAL is in each row; else only where LINE_INTERNAL is, for the counts that a stream reports
     counted: bool = False  # whoever reads the rows counts those that are left out (`LEFT_OUT`), and then takes them away
     evolve_here: bool = False  # Lakelet does not run the query: the reader that finds new columns writes the next schema version
     committed: int = -1  # batches up to this one are in the table: what is read of them again is not written

@@ -207,11 +207,13 @@ class FileReads:
     """How a query reads its file sources.
 
     `committed`: by number of a source, the offset up to which the table has its rows. `changing`, `rounds`: see `ReaderSpec`.
+    `plain`: numbers of the sources of which nothing reads `_metadata`.
     """
 
     committed: Mapping[int, str] = field(default_factory=dict)
     changing: bool = False
     rounds: str = ""
+    plain: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -233,6 +235,7 @@ class RunFiles:
             changing=reads.changing,
             rounds=reads.rounds,
             texts=self.environment.samples(flow).rows > 0,
+            metadata=number not in reads.plain or FILE_METADATA.on(),
         )
         return rows
 

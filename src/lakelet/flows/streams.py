@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.autoloader.discovery.listing import is_change
 from lakelet.autoloader.schema_growth import texts_of
+from lakelet.autoloader.source_spec import METADATA_COLUMN
 from lakelet.autoloader.state.ledger import is_offset
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
@@ -247,7 +248,14 @@ def file_reads(task: FlowTask, spark: SparkSession, state: Checkpoint, rounds: s
     check_sources(task)
     batch, failures = task.environment.memory.unsteady.get(task.name, (-1, 0))
     changing = batch == state.planned and failures >= _STEADY_TRIES
-    return FileReads(_committed_offsets(task, spark, state), changing, rounds)
+    return FileReads(_committed_offsets(task, spark, state), changing, rounds, _plain_sources(task))
+
+
+def _plain_sources(task: FlowTask) -> frozenset[int]:
+    """The file sources of which neither the query nor the rules and the quarantine of its dataset read `_metadata`."""
+    dataset = task.dataset
+    in_rules = any(METADATA_COLUMN in str(rule.constraint).lower() for rule in dataset.expectations)
+    return frozenset() if in_rules or dataset.keeps_dropped else task.flow.stream.plain
 
 
 def changed_files(task: FlowTask, failure: BaseException, state: Checkpoint) -> bool:
