@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 os.environ["LAKELET_ARCHIVE"] = "off"  # no command of a test leaves a process that makes the class-data archive
+os.environ["LAKELET_PROGRESS"] = "off"  # how long a phase takes is the machine's affair
 
 
 @pytest.fixture(scope="session")

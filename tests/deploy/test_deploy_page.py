@@ -47,6 +47,7 @@ def folder(tmp_path: Path, filled: Workspace, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(copy)
     for name in [n for n in os.environ if n.startswith(("LAKELET_", "BUNDLE_VAR_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("LAKELET_PROGRESS", "off")
     for name, value in filled.environment.items():
         monkeypatch.setenv(name, value)
     return copy

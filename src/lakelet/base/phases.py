@@ -23,7 +23,7 @@ class Phase:
 
     def __str__(self) -> str:
         if self.total is None:
-            return self.text
+            return f"{self.text} {self.done / _MEGABYTE:.1f} MB" if self.in_bytes and self.done else self.text
         if self.in_bytes:
             return f"{self.text} {self.done / _MEGABYTE:.1f}/{self.total / _MEGABYTE:.1f} MB"
         return f"{self.text} {self.done:,}/{self.total:,}"

@@ -7,18 +7,19 @@ have ended scroll up as lines.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
-from lakelet.base.text import bytes_text, counted, cut, printable, seconds_text, shortener
+from lakelet.base.text import bytes_text, counted, cut, listed, printable, seconds_text, shortener
 from lakelet.cli.lines import Line
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.fold import LiveUpdate, UpdateFold
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 WAITING = "Starting Spark and analysing the pipeline"
 """Phase before the first event of a local update."""
 _QUIET_SECONDS = 1.0
+_UPDATE_QUIET_SECONDS = 2.0
+_LOOK_SECONDS = 0.25
+_SHOWN_DATASETS = 3
+_PROGRESS = "LAKELET_PROGRESS"
+"""Variable of the environment: `off` leaves out what is written only because time passes, where there is no terminal."""
 _BAR = 20
 _FACTS = 50
 """Width of the state, the rows and the time of a dataset, in characters."""
@@ -64,21 +70,47 @@ class JsonLines:
 
 
 class PlainLines:
-    """Writes one line per dataset that ended and per warning; idle and excluded datasets only count in the summary."""
+    """Writes one line per dataset that ended and per warning; idle and excluded datasets only count in the summary.
 
-    def __init__(self, stream: IO[str]) -> None:
+    Phases before the first event have lines, too. After two seconds without a line there is one about the running datasets.
+    """
+
+    def __init__(self, stream: IO[str], *, waiting: str = WAITING) -> None:
         self.update = LiveUpdate()
         self._stream = stream
+        self._phases = PhaseLog(stream, waiting)
+        self._silence: _Silence | None = None
+        self._fed = 0.0
 
     def __call__(self, event: Event) -> None:
-        self.update.feed(event.as_json())
-        line = line_of(self.update.fold, event)
-        if line is not None:
-            self._stream.write(f"{self.update.fold.seconds:7.1f}s  {printable(line.text)}\n")
-            self._stream.flush()
+        if self._silence is None:
+            self._phases.close()
+            self._silence = _Silence(self._write_running, _UPDATE_QUIET_SECONDS)
+        with self._silence.lock:
+            self.update.feed(event.as_json())
+            self._fed = time.monotonic()
+            line = line_of(self.update.fold, event)
+            if line is not None:
+                self._write(line.text)
+                self._silence.restart()
 
     def close(self) -> None:
-        pass
+        self._phases.close()
+        if self._silence is not None:
+            self._silence.close()
+
+    def _write_running(self) -> None:
+        """Write a line about the datasets at work, or the state of an update in which there are none."""
+        update = self.update.value()
+        working = [name for name, dataset in update.all_datasets.items() if dataset.state.is_at_work]
+        if working or not update.state.has_ended:
+            text = f"{FlowState.RUNNING:<9}  {listed(working, _SHOWN_DATASETS)}" if working else f"update {update.id[:6]} {update.state}"
+            with suppress(OSError, ValueError):  # nobody reads it, or it is closed
+                self._write(text, time.monotonic() - self._fed)
+
+    def _write(self, text: str, since: float = 0.0) -> None:
+        self._stream.write(f"{self.update.fold.seconds + since:7.1f}s  {printable(text)}\n")
+        self._stream.flush()
 
 
 def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str], waiting: str = WAITING) -> tuple[Watcher, LiveUpdate, list[Watcher]]:
@@ -87,23 +119,25 @@ def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str], waiting: str = W
     `waiting`: the phase before the first event.
     """
     if as_json:
-        counting = _Counting()
-        return counting, counting.update, [JsonLines(stdout), counting]
-    shown = LiveTable(stderr, waiting=waiting) if stderr.isatty() else PlainLines(stderr)
+        counting = _Counting(phase_display(stderr, waiting))
+        return counting, counting.update, [counting, JsonLines(stdout)]  # a phase is gone when the first event is written
+    shown = LiveTable(stderr, waiting=waiting) if stderr.isatty() else PlainLines(stderr, waiting=waiting)
     return shown, shown.update, [shown]
 
 
 class _Counting:
-    """Counts events and shows nothing."""
+    """Counts events and shows nothing of them; phases before the first one are shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, phases: PhaseLine | PhaseLog) -> None:
         self.update = LiveUpdate()
+        self._phases = phases
 
     def __call__(self, event: Event) -> None:
+        self._phases.close()
         self.update.feed(event.as_json())
 
     def close(self) -> None:
-        pass
+        self._phases.close()
 
 
 def line_of(update: UpdateFold, event: Event, short: Callable[[str], str] = str) -> Line | None:
@@ -114,7 +148,7 @@ def line_of(update: UpdateFold, event: Event, short: Callable[[str], str] = str)
         status = FlowState(event.body["status"])
         if status is not FlowState.FAILED or event.level is not Level.WARN:
             return Line(_flow_text(update.flow_run(event.as_json()), event, short), _ENDED_STYLES[status])
-    failed = event.event_type is EventType.TABLE_CHECK and event.level is Level.ERROR
+    failed = event.event_type in (EventType.TABLE_CHECK, EventType.NOTICE) and event.level is Level.ERROR
     if event.event_type is EventType.NOTICE and update.is_repeated(event.message):
         return None  # said already: several datasets may have one line of code
     if event.level is Level.WARN or failed:
@@ -268,23 +302,104 @@ _showing: ContextVar[bool] = ContextVar("lakelet_phases", default=False)
 
 @contextmanager
 def shown_phases(stream: IO[str], waiting: str = "Starting") -> Iterator[None]:
-    """Show the phases of the block as one line of a terminal, after one second; remove it at the end.
+    """Show the phases of the block: after one second as one line of a terminal, which is removed at the end; elsewhere as lines.
 
-    Without a terminal nothing is shown. In a block that shows phases already, this one's are shown there.
+    In a block that shows phases already, this one's are shown there.
 
     Args:
         stream: stderr.
         waiting: the phase until one is reported.
     """
-    if not stream.isatty() or _showing.get():
+    if _showing.get():
         yield
         return
-    line, token = PhaseLine(stream, waiting), _showing.set(True)
+    line, token = phase_display(stream, waiting), _showing.set(True)
     try:
         yield
     finally:
         _showing.reset(token)
         line.close()
+
+
+def phase_display(stream: IO[str], waiting: str, *, above: bool = True) -> PhaseLine | PhaseLog:
+    """Return what shows phases on `stream` until it is closed. `above`: see `PhaseLine`."""
+    return PhaseLine(stream, waiting, above=above) if stream.isatty() else PhaseLog(stream, waiting)
+
+
+class _Silence:
+    """Calls a function in another thread after so many seconds without a line, and again after twice as long each time; not if `off`.
+
+    Args:
+        end: function that writes a line. It has the lock.
+        seconds: how long a silence may be at first.
+    """
+
+    def __init__(self, end: Callable[[], None], seconds: float) -> None:
+        self.lock = threading.RLock()
+        self._end, self._seconds = end, seconds
+        self._pause, self._since = seconds, time.monotonic()
+        self._closed = threading.Event()
+        self.is_kept = os.environ.get(_PROGRESS, "").lower() == "off"
+        if not self.is_kept:
+            threading.Thread(target=self._end_silences, name="lakelet-phases", daemon=True).start()
+
+    def restart(self, *, written: bool = True) -> None:
+        """Begin again because a line was `written`, or because the next one is about something else."""
+        self._pause = self._seconds
+        if written:
+            self._since = time.monotonic()
+
+    def close(self) -> bool:
+        """Make no further calls. Return False where it was closed already."""
+        with self.lock:
+            was_open = not self._closed.is_set()
+            self._closed.set()
+        return was_open
+
+    def _end_silences(self) -> None:
+        while not self._closed.wait(_LOOK_SECONDS):
+            with self.lock:
+                if time.monotonic() - self._since > self._pause and not self._closed.is_set():
+                    self._end()
+                    self._pause, self._since = 2 * self._pause, time.monotonic()
+
+
+class PhaseLog:
+    """Writes a line for each phase that takes time, where there is no terminal, and further ones while it goes on.
+
+    Nothing is written in the first second, but for a download: that has a line at once.
+
+    Args:
+        stream: a file or a pipe.
+        waiting: the phase until one is reported.
+    """
+
+    def __init__(self, stream: IO[str], waiting: str) -> None:
+        self._stream, self._opened = stream, time.monotonic()
+        self._phase, self._shown = Phase(waiting), ""
+        self._silence = _Silence(self._write, _QUIET_SECONDS)
+        self._phases = reported_to(self._on_phase)
+        self._phases.__enter__()
+
+    def close(self) -> None:
+        """Write no further lines."""
+        if self._silence.close():
+            self._phases.__exit__(None, None, None)
+
+    def _on_phase(self, phase: Phase) -> None:
+        with self._silence.lock:
+            is_new, self._phase = phase.text != self._phase.text, phase
+            if is_new:
+                self._silence.restart(written=phase.in_bytes)
+                if phase.in_bytes and not self._silence.is_kept:
+                    self._write()
+
+    def _write(self) -> None:
+        again = f"  {seconds_text(time.monotonic() - self._opened)}" if self._phase.text == self._shown else ""
+        self._shown = self._phase.text
+        with suppress(OSError, ValueError):  # nobody reads it, or it is closed
+            self._stream.write(f"{printable(str(self._phase))}{again}\n")
+            self._stream.flush()
 
 
 class PhaseLine:

@@ -54,7 +54,7 @@ def spark_starts(reason: str) -> None:
 
 
 class StepLines:
-    """Reports each step as a phase, and writes a line on stderr at its end; where that is no terminal, also one at its beginning."""
+    """Reports each step as a phase, and writes a line on stderr at its end."""
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
@@ -62,9 +62,10 @@ class StepLines:
     def __call__(self, step: StartStep) -> None:
         first = step.what not in self._began
         began = self._began.setdefault(step.what, time.monotonic())
-        phase = Phase(step.what, step.done or 0, step.total, in_bytes=True)
-        report_phase(phase)
-        if step.ended or (first and not sys.stderr.isatty()):
+        phase = Phase(f"Fetching {step.part}" if step.part else step.what, step.done or 0, step.total, in_bytes=True)
+        if not step.ended:
+            report_phase(phase)
+        if step.ended:
             sys.stderr.write(str(phase) + ("" if first else f"  {seconds_text(time.monotonic() - began)}") + "\n")
             sys.stderr.flush()
 

@@ -1,16 +1,17 @@
-"""Plugin of `lakelet test` for pytest: shows on the terminal what happens until the first result."""
+"""Plugin of `lakelet test` for pytest: shows what happens until the first result."""
 
 from __future__ import annotations
 
 import os
 import sys
 from contextlib import suppress
+from typing import IO
 
 import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import report as report_phase
-from lakelet.cli.console import PhaseLine
+from lakelet.cli.console import PhaseLine, PhaseLog, phase_display
 from lakelet.cli.spark_start import ready_for_spark
 from lakelet.testing.pytest_items import UnitTestItem
 
@@ -24,8 +25,10 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        self._stream = os.fdopen(os.dup(sys.stderr.fileno()), "w") if sys.stderr.isatty() else None
-        self._line: PhaseLine | None = None
+        self._stream: IO[str] | None = None
+        with suppress(OSError, ValueError):  # stderr is not a file
+            self._stream = os.fdopen(os.dup(sys.stderr.fileno()), "w")
+        self._line: PhaseLine | PhaseLog | None = None
         self._show("Collecting tests")
 
     @pytest.hookimpl(trylast=True)
@@ -68,7 +71,7 @@ class Progress:
 
     def _show(self, waiting: str) -> None:
         if self._stream is not None:
-            self._line = PhaseLine(self._stream, waiting, above=False)
+            self._line = phase_display(self._stream, waiting, above=False)
 
     def _hide(self) -> None:
         if self._line is not None:

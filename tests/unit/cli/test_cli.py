@@ -91,6 +91,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in [n for n in os.environ if n.startswith(("LAKELET_", "BUNDLE_VAR_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("LAKELET_PROGRESS", "off")
     fake = types.ModuleType("lakelet.pipeline")
     monkeypatch.setattr(FakePipeline, "result", Result())
     fake.Pipeline = FakePipeline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import queue
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
+from lakelet.base.phases import Phase, report, report_phase
 from lakelet.base.text import bytes_text
-from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher
+from lakelet.cli.console import JsonLines, LiveTable, PlainLines, shown_phases, watcher
 from lakelet.cli.lines import Line, error_lines, write_lines
 from lakelet.cli.summary import cells, program, summary
 from lakelet.storage.eventlog.events import Event, Origin
@@ -136,7 +138,9 @@ def text_of(lines: list[Line]) -> str:
 
 def plain(story: Story) -> str:
     stream = io.StringIO()
-    story.played_to(PlainLines(stream))
+    shown = PlainLines(stream)
+    story.played_to(shown)
+    shown.close()
     return stream.getvalue()
 
 
@@ -474,3 +478,61 @@ def test_an_error_breaks_between_words_where_the_terminal_is_narrow(monkeypatch)
         "  List all names: lakelet show, or look",
         "  for them",
     ]
+
+
+@pytest.fixture
+def progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are written because time passes."""
+    monkeypatch.delenv("LAKELET_PROGRESS")
+
+
+class Watched(io.StringIO):
+    """A file that lets a test wait for what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: queue.Queue[str] = queue.Queue()
+
+    def write(self, text: str) -> int:
+        self.lines.put(text)
+        return super().write(text)
+
+
+@pytest.mark.usefixtures("progress")
+def test_in_a_file_each_phase_that_takes_time_has_a_line_and_a_download_has_one_at_once() -> None:
+    stream = Watched()
+    with shown_phases(stream, "Starting"):
+        report_phase(Phase("Fetching a.jar", 100_000, in_bytes=True))
+        assert stream.lines.get(timeout=0) == "Fetching a.jar 0.1 MB\n"
+        report("Starting Spark")
+        assert stream.lines.get(timeout=60) == "Starting Spark\n"
+        report("Analysing", 3, 25)
+        assert stream.lines.get(timeout=60) == "Analysing 3/25\n"
+        with shown_phases(stream, "Reading"):
+            report("Planning")
+        assert stream.lines.get(timeout=60) == "Planning\n"
+    report("Ended")
+    assert stream.lines.empty()
+
+
+@pytest.mark.usefixtures("progress")
+def test_in_a_file_an_update_names_the_datasets_at_work_when_nothing_else_was_written_for_a_while() -> None:
+    stream = Watched()
+    shown = PlainLines(stream)
+    Story().state("RUNNING").flow("orders", "STARTING").flow("items", "RUNNING").flow("later", "QUEUED").played_to(shown)
+    assert stream.lines.get(timeout=0) == "    0.0s  update 3f2a91 RUNNING\n"
+    assert stream.lines.get(timeout=60).endswith("s  RUNNING    main.shop.orders, main.shop.items\n")
+    shown.close()
+
+
+@pytest.mark.usefixtures("progress")
+def test_an_update_in_a_file_says_its_state_while_no_dataset_is_at_work_and_nothing_once_it_has_ended() -> None:
+    stream, ended = Watched(), Watched()
+    waiting, done = PlainLines(stream), PlainLines(ended)
+    Story().state("RUNNING").state("COMPLETED").played_to(done)
+    Story().state("INITIALIZING").played_to(waiting)
+    assert stream.lines.get(timeout=60).endswith("s  update 3f2a91 INITIALIZING\n")
+    assert stream.lines.get(timeout=60).endswith("s  update 3f2a91 INITIALIZING\n")
+    assert ended.getvalue() == "    0.0s  update 3f2a91 RUNNING\n"
+    waiting.close()
+    done.close()

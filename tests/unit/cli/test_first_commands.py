@@ -34,7 +34,7 @@ def jars():
 
 
 def fetch(report):
-    report(4_000_000)
+    report(env.JAR_NAMES[0], 4_000_000)
     time.sleep(float(os.environ.get("SECONDS", "0")))
     fetched.append(env.Jars(Path("a.jar"), Path("b.jar")))
     return fetched[0]
@@ -64,6 +64,7 @@ sys.exit(main(sys.argv[1:]))
 """
 LINES = (
     r"Fetching Delta's jars 0\.0/\d+\.\d MB",
+    r"Fetching delta-spark_\S+\.jar 4\.0/\d+\.\d MB",
     r"Fetching Delta's jars (\d+\.\d)/\1 MB  \d+\.\d s",
     r"Later starts of Spark will be quicker: a process in the background .*",
 )
@@ -115,7 +116,7 @@ def test_the_first_command_on_a_machine_fetches_the_jars_and_has_the_archive_mad
     assert len(found) == len(LINES), lines
     assert all(re.fullmatch(form, line) for form, line in zip(LINES, found, strict=True)), found
     started = next(number for number, line in enumerate(lines) if "Java starts" in line)
-    assert lines.index(found[1]) < started < lines.index(found[2])
+    assert lines.index(found[2]) < started < lines.index(found[3])
 
 
 @pytest.mark.long
@@ -132,8 +133,8 @@ def test_tests_without_spark_prepare_nothing(folder: Path) -> None:
 def test_the_jars_have_a_bar_on_a_terminal_and_a_line_when_they_are_there(folder: Path, command: tuple[str, ...]) -> None:
     text = on_terminal(([sys.executable, "-c", PROGRAM, *command], environ(folder, SECONDS="4")), folder=folder)
     lines = shown(text)
-    assert any(re.match(r"Fetching Delta's jars 4\.0/\d+\.\d MB ━+", line) for line in lines), lines
+    assert any(re.match(r"Fetching delta-spark_\S+\.jar 4\.0/\d+\.\d MB ━+", line) for line in lines), lines
     left = [line for drawn in screen(text) for line in shown(drawn)]
-    assert sum(bool(re.fullmatch(LINES[1], line)) for line in left) == 1, left
     assert sum(bool(re.fullmatch(LINES[2], line)) for line in left) == 1, left
+    assert sum(bool(re.fullmatch(LINES[3], line)) for line in left) == 1, left
     assert not any("━" in line for line in left)

@@ -14,6 +14,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
+from lakelet.cli.console import shown_phases
 from lakelet.cli.spark_start import StepLines, make_later_starts_quick
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
@@ -38,7 +39,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return found[0]
 
     def fetch(fetched: env.Fetched) -> env.Jars:
-        fetched(4_000_000)
+        fetched("a.jar", 4_000_000)
         found.append(env.Jars(tmp_path / "a.jar", tmp_path / "b.jar"))
         return found[0]
 
@@ -55,7 +56,8 @@ def reported() -> list[StartStep]:
 
 def test_the_first_start_fetches_the_jars_and_the_second_one_reports_nothing(machine: Path) -> None:
     jars, total = "Fetching Delta's jars", env.JAR_BYTES
-    assert reported() == [StartStep(jars, 0, total), StartStep(jars, 4_000_000, total), StartStep(jars, total, total, ended=True)]
+    arriving = StartStep(jars, 4_000_000, total, part="a.jar")
+    assert reported() == [StartStep(jars, 0, total), arriving, StartStep(jars, total, total, ended=True)]
     assert reported() == []
     assert not (machine / "archives").exists()
 
@@ -182,29 +184,29 @@ print(os.getpriority(os.PRIO_PROCESS, 0), getattr(os, "sched_getscheduler", lamb
     assert done.stdout == "19 True\n"
 
 
-def test_steps_are_lines_in_a_pipe_and_on_a_terminal_phases_with_a_line_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_have_a_line_at_their_end_and_in_a_pipe_also_at_their_beginning_and_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
     steps = [
         StartStep("Fetching jars", 0, 9_600_000),
-        StartStep("Fetching jars", 4_000_000, 9_600_000),
-        StartStep("Fetching jars", 9_600_000, 9_600_000, True),
-        StartStep("Preparing"),
+        StartStep("Fetching jars", 4_000_000, 9_600_000, part="a.jar"),
+        StartStep("Fetching jars", 5_000_000, 9_600_000, part="a.jar"),
+        StartStep("Fetching jars", 9_600_000, 9_600_000, ended=True),
     ]
+    monkeypatch.delenv("LAKELET_PROGRESS")
     pipe, terminal = io.StringIO(), Terminal()
     phases: list[Phase] = []
     for stream in (pipe, terminal):
         monkeypatch.setattr(sys, "stderr", stream)
         phases.clear()
         show = StepLines()
-        with reported_to(phases.append):
+        with shown_phases(stream), reported_to(phases.append):
             for step in steps:
                 show(step)
-    assert pipe.getvalue() == "Fetching jars 0.0/9.6 MB\nFetching jars 9.6/9.6 MB  0.0 s\nPreparing\n"
-    assert terminal.getvalue() == "Fetching jars 9.6/9.6 MB  0.0 s\n"
-    assert [str(phase) for phase in phases] == [
-        *("Fetching jars 0.0/9.6 MB", "Fetching jars 4.0/9.6 MB", "Fetching jars 9.6/9.6 MB", "Preparing")
-    ]
-    assert phases[1] == Phase("Fetching jars", 4_000_000, 9_600_000, in_bytes=True)
+    end = "Fetching jars 9.6/9.6 MB  0.0 s\n"
+    assert pipe.getvalue() == f"Fetching jars 0.0/9.6 MB\nFetching a.jar 4.0/9.6 MB\n{end}"
+    assert terminal.getvalue() == end
+    assert [str(phase) for phase in phases] == [*("Fetching jars 0.0/9.6 MB", "Fetching a.jar 4.0/9.6 MB", "Fetching a.jar 5.0/9.6 MB")]
+    assert phases[1] == Phase("Fetching a.jar", 4_000_000, 9_600_000, in_bytes=True)

@@ -1,6 +1,6 @@
 """Requirements of Spark on this machine: Java and Delta's two jars.
 
-Imports neither Spark nor any other module of Lakelet but the errors. Everything kept between processes lies in one per-user cache folder
+Imports neither Spark nor any module of Lakelet but those of `base`. Everything kept between processes lies in one cache folder per user
 (`LAKELET_CACHE`, default `~/.cache/lakelet`): `jars/`, `archives/`, `logs/` and `java.json`. All of it can be deleted at any time.
 """
 
@@ -17,12 +17,13 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.phases import Phase, report_phase
 from lakelet.base.text import listed
 
 SPARK_VERSION = "4.2.0"
@@ -56,9 +57,11 @@ _LOOK_SECONDS = 0.3
 _SHOWN_JARS = 3
 JAR_BYTES = 9_629_779
 """Size of Delta's two jars together, for the progress of fetching them."""
+S3_JAR_BYTES = 12_858_213
+"""Size of those for `s3a://`."""
 
-Fetched = Callable[[int], None]
-"""Function that is called with the number of bytes received so far."""
+Fetched = Callable[[str, int], None]
+"""Function that is called with the name of the jar that is arriving and the number of bytes of all jars received so far."""
 
 INSTALL_JAVA = {
     "apt-get": "sudo apt-get install -y openjdk-17-jre-headless",
@@ -258,7 +261,7 @@ def ensure_jars() -> Jars:
     except LakeletError:
         if os.environ.get("LAKELET_JARS"):
             raise
-        return fetch_jars()
+        return fetch_jars(_phases("Delta's jars", JAR_BYTES))
 
 
 def ensure_s3_jars() -> tuple[Path, ...]:
@@ -271,10 +274,16 @@ def ensure_s3_jars() -> tuple[Path, ...]:
         return fetch_s3_jars()
 
 
+def _phases(what: str, size: int) -> Fetched:
+    """Report that jars are fetched as a phase, and return the function that reports how far it is."""
+    report_phase(Phase(f"Fetching {what}", 0, size, in_bytes=True))
+    return lambda name, done: report_phase(Phase(f"Fetching {name}", min(done, size), size, in_bytes=True))
+
+
 def fetch_jars(fetched: Fetched | None = None) -> Jars:
     """Get Delta's two jars, without what they depend on, into the cache and return them. Raises JARS_MISSING with Ivy's reason.
 
-    `fetched` is called a few times a second.
+    `fetched` is called a few times a second, for each jar of which more has arrived.
     """
     fetch("Delta's jars", _DELTA, fetched)
     return jars()
@@ -282,7 +291,7 @@ def fetch_jars(fetched: Fetched | None = None) -> Jars:
 
 def fetch_s3_jars() -> tuple[Path, ...]:
     """Get the jars for `s3a://` into the cache and return them. Raises like `fetch_jars`."""
-    fetch("The jars for s3a", _S3)
+    fetch("The jars for s3a", _S3, _phases("the jars for s3a", S3_JAR_BYTES))
     return s3_jars()
 
 
@@ -296,9 +305,17 @@ def fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetche
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
         work = Path(temporary)
-        command, arriving = _ivy_command(java, work, wanted.values()), work / "ivy"
-        with meanwhile(lambda: fetched(_size_of(arriving)), every=_LOOK_SECONDS) if fetched else nullcontext():
+        command, arrived = _ivy_command(java, work, wanted.values()), dict[str, int]()
+
+        def look() -> None:
+            for name, size in _received(work / "ivy").items():
+                if fetched and name in wanted and arrived.get(name) != size:
+                    arrived[name] = size
+                    fetched(name, sum(arrived.values()))
+
+        with meanwhile(look, every=_LOOK_SECONDS):
             output = output_of(command, seconds=_FETCH_SECONDS)
+        look()
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
@@ -329,9 +346,9 @@ def meanwhile(action: Callable[[], None], *, every: float) -> Iterator[None]:
         thread.join()
 
 
-def _size_of(folder: Path) -> int:
-    """Return the size in bytes of the jars below the folder, incomplete ones included."""
-    return sum(path.stat().st_size for path in folder.rglob("*.jar*"))
+def _received(folder: Path) -> dict[str, int]:
+    """Return the bytes below the folder of each jar, incomplete ones included."""
+    return {path.name.removesuffix(".part"): path.stat().st_size for path in folder.rglob("*.jar*")}
 
 
 def _ivy_command(java: Java, work: Path, wanted: Iterable[tuple[str, str, str]]) -> list[str]:

@@ -23,12 +23,13 @@ _LOWEST = 19
 
 @dataclass(frozen=True)
 class StartStep:
-    """Progress of one step of the first start. `done`, `total`: bytes, None where unknown; `ended`: it is complete."""
+    """Progress of one step of the first start. `done`, `total`: bytes, None where unknown. `ended`: it is complete. `part`: of a file."""
 
     what: str
     done: int | None = None
     total: int | None = None
     ended: bool = False
+    part: str = ""
 
 
 Report = Callable[[StartStep], None]
@@ -53,10 +54,15 @@ def fetch_missing_jars(report: Report) -> None:
     except LakeletError:
         if os.environ.get("LAKELET_JARS"):
             raise
-    step = StartStep("Fetching Delta's jars", 0, env.JAR_BYTES)
-    report(step)
-    env.fetch_jars(lambda size: report(StartStep(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
-    report(StartStep(step.what, env.JAR_BYTES, env.JAR_BYTES, ended=True))
+    _fetch(report, "Delta's jars", env.JAR_BYTES, env.fetch_jars)
+
+
+def _fetch(report: Report, what: str, size: int, fetch: Callable[[env.Fetched], object]) -> None:
+    """Report the beginning, each jar that arrives, and the end."""
+    text = f"Fetching {what}"
+    report(StartStep(text, 0, size))
+    fetch(lambda name, done: report(StartStep(text, min(done, size), size, part=name)))
+    report(StartStep(text, size, size, ended=True))
 
 
 # --- the archive -------------------------------------------------------------------------------------------------------------------------
