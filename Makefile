@@ -7,7 +7,7 @@
 # make test-browser: the page driven in Chromium; two minutes.
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
-.PHONY: setup ready doctor ci-parts rooms run factory audit web test test-plain test-oldest on-oldest test-adaptive test-crash test-long test-long-changes test-long-others \
+.PHONY: setup ready doctor ci-parts rooms run factory audit web test test-plain test-oldest on-oldest test-spark test-adaptive test-crash test-long test-long-changes test-long-others \
 	test-slow test-slow-changes test-slow-autoloader test-slow-crash test-slow-others test-cloud chromium test-browser coverage pictures corpus \
 	test-conformance lint docs sample constraints clean
 
@@ -93,6 +93,15 @@ on-oldest:
 	@$(OLDEST)/bin/python -m pytest -p no:cacheprovider $(PARALLEL) -m "$(PLAIN)" \
 		tests/unit/base tests/unit/cli tests/unit/config tests/unit/files tests/unit/house tests/unit/language \
 		tests/unit/plan tests/unit/testing tests/unit/update tests/unit/spark/test_patches.py tests/unit/spark/test_python_files.py
+
+# The tests on another pyspark, such as `make test-spark PYSPARK=4.2.1`, in an environment of its own (docs/decisions/0101-spark-versions.md).
+PYSPARK ?= 4.2.1
+OTHER = .lakelet/pyspark-$(PYSPARK)
+test-spark: setup
+	@test $(OTHER)/installed -nt pyproject.toml || { $(PYTHON) -m venv $(OTHER) && $(OTHER)/bin/python -m pip install -q --disable-pip-version-check uv \
+		&& $(OTHER)/bin/uv pip install -q --python $(OTHER)/bin/python --constraint constraints.txt --editable . --group dev \
+		&& $(OTHER)/bin/uv pip install -q --python $(OTHER)/bin/python --no-deps pyspark==$(PYSPARK) && touch $(OTHER)/installed; }
+	@$(OTHER)/bin/python -m pytest -p no:cacheprovider $(PARALLEL) tests/spark
 
 test-crash: setup
 	@.venv/bin/python -m pytest $(STEALING) -m "crash and not slow" --durations=20 tests/crash tests/deploy

@@ -83,20 +83,22 @@ def check_pyspark() -> DoctorCheck:
         return DoctorCheck("pyspark", False, finding, f"Type: {uninstall} && {install}")
     if version is None:
         return DoctorCheck("pyspark", False, "not installed", f"Type: {install}")
-    if version != env.SPARK_VERSION:
-        return DoctorCheck("pyspark", False, f"{version}; Lakelet needs {env.SPARK_VERSION}", f"Type: {install}")
-    damage = _pyspark_damage()
-    return DoctorCheck("pyspark", not damage, damage or version, f"Type: {install}" if damage else "")
+    if not version.startswith(f"{env.SPARK_LINE}."):
+        finding = f"{version}; Delta {env.DELTA_VERSION} is built for Spark {env.SPARK_LINE}"
+        return DoctorCheck("pyspark", False, finding, f"Type: {install}")
+    damage = _pyspark_damage(version)
+    tested = "" if version in env.TESTED_SPARK else f"; not tested: Lakelet's tests have passed with {' and '.join(env.TESTED_SPARK)}"
+    return DoctorCheck("pyspark", not damage, damage or f"{version}{tested}", f"Type: {install}" if damage else "")
 
 
-def _pyspark_damage() -> str | None:
+def _pyspark_damage(version: str) -> str | None:
     """Return the damage to the files of a pyspark whose metadata are right: another package overwrote them."""
     try:
         home = env.spark_home()
-        found = (home / "version.py").read_text(encoding="utf-8")
-    except (LakeletError, OSError):
+        found = env.spark_version()
+    except LakeletError:
         return "its files are missing"
-    if env.SPARK_VERSION not in found:
+    if found != version:
         return f"its files in {home} are of another version: another package overwrote them"
     if not any((home / "jars").glob("spark-core_*.jar")):
         return f"{home} holds no Spark jars: another package overwrote it"

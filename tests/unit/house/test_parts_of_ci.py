@@ -58,6 +58,7 @@ def test_what_ci_leaves_out_runs_by_night() -> None:
     assert set(workflow("nightly")["jobs"]["part"]["strategy"]["matrix"]["part"]) == {
         *(target for target in targets() if target.startswith("test-slow-")),
         "test-adaptive",
+        "test-spark",
         "test-cloud",
     }
     assert commands(workflow("nightly")["jobs"]) == ["make ${{ matrix.part }}"]

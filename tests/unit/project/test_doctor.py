@@ -86,12 +86,29 @@ def test_old_python(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not doctor.check_python().ok
 
 
-def test_pyspark_of_another_version(install: Install) -> None:
-    install("pyspark", "4.1.0")
-    check = doctor.check_pyspark()
-    assert not check.ok
-    assert "4.1.0; Lakelet needs 4.2.0" in check.finding
-    assert "pyspark==4.2.0" in check.remedy
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ("4.2.0", "4.2.0"),
+        ("4.2.1", "4.2.1"),
+        ("4.2.7", "4.2.7; not tested: Lakelet's tests have passed with 4.2.0 and 4.2.1"),
+        ("4.1.0", "4.1.0; Delta 4.4.0 is built for Spark 4.2"),
+        ("4.20.0", "4.20.0; Delta 4.4.0 is built for Spark 4.2"),
+    ],
+)
+def test_a_pyspark_of_the_line_that_delta_is_built_for_is_taken_and_others_are_refused(install: Install, version: str, found: str) -> None:
+    home = install("pyspark", version) / "pyspark"
+    (home / "jars").mkdir(parents=True)
+    (home / "__init__.py").touch()
+    (home / "version.py").write_text(f'__version__: str = "{version}"\n')
+    (home / "jars" / f"spark-core_2.13-{version}.jar").touch()
+    loaded = {name: sys.modules.pop(name) for name in list(sys.modules) if name == "pyspark"}
+    try:
+        check = doctor.check_pyspark()
+    finally:
+        sys.modules.update(loaded)
+    assert (check.finding, check.ok) == (found, "built for" not in found)
+    assert check.ok or "pyspark==4.2.0" in check.remedy
 
 
 def test_databricks_connect_is_blamed_and_both_repairs_are_told(install: Install) -> None:

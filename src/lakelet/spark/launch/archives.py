@@ -21,7 +21,6 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.spark.launch.environment import (
     DELTA_VERSION,
-    SPARK_VERSION,
     Jars,
     Java,
     cache_folder,
@@ -29,6 +28,7 @@ from lakelet.spark.launch.environment import (
     output_of,
     require_java,
     spark_home,
+    spark_version,
 )
 
 RECORD_CLASSES = "LAKELET_RECORD_CLASSES"
@@ -63,7 +63,7 @@ def archive_path(java: Java, delta: Jars) -> Path:
         status = jar.stat()
         facts.append(f"{jar} {status.st_size} {status.st_mtime_ns}")
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
-    name = f"java-{java.full_version}-spark-{SPARK_VERSION}-delta-{DELTA_VERSION}-{digest}.jsa"
+    name = f"java-{java.full_version}-spark-{spark_version()}-delta-{DELTA_VERSION}-{digest}.jsa"
     return cache_folder() / "archives" / re.sub(_NOT_IN_NAMES, "_", name)
 
 

@@ -27,6 +27,11 @@ from lakelet.base.phases import Phase, report_phase
 from lakelet.base.text import listed
 
 SPARK_VERSION = "4.2.0"
+"""The version of pyspark that is installed with Lakelet."""
+TESTED_SPARK = (SPARK_VERSION, "4.2.1")
+"""Versions that the tests have passed with."""
+SPARK_LINE = SPARK_VERSION.rpartition(".")[0]
+"""The versions of Spark that Delta's jars are built for."""
 DELTA_VERSION = "4.4.0"
 MINIMUM_JAVA = 17
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -54,6 +59,7 @@ JAR_NAMES = tuple(_DELTA)
 S3_JAR_NAMES = tuple(_S3)
 _FETCH_SECONDS = 1800
 _LOOK_SECONDS = 0.3
+_VERSION = re.compile(r'__version__[^=]*= *["\'](.+)["\']')
 _SHOWN_JARS = 3
 JAR_BYTES = 9_629_779
 """Size of Delta's two jars together, for the progress of fetching them."""
@@ -217,6 +223,16 @@ def spark_home() -> Path:
         todo = f"Type: {sys.executable} -m pip install pyspark=={SPARK_VERSION}"
         raise LakeletError("PYSPARK_BROKEN", "pyspark is not installed", todo=todo)
     return Path(next(iter(spec.submodule_search_locations))).absolute()
+
+
+def spark_version() -> str:
+    """The version of pyspark, by its own file: its metadata stay when another package overwrites it. Raises PYSPARK_BROKEN."""
+    file = spark_home() / "version.py"
+    found = _VERSION.search(file.read_text(encoding="utf-8")) if file.is_file() else None
+    if found is None:
+        todo = f"Type: {sys.executable} -m pip install --force-reinstall --no-deps pyspark=={SPARK_VERSION}"
+        raise LakeletError("PYSPARK_BROKEN", f"the pyspark in {file.parent} does not say its version", todo=todo)
+    return found[1]
 
 
 def configuration_folders(*, local: bool) -> list[str]:

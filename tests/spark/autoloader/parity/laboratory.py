@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from lakelet.autoloader.source_spec import LINE_INTERNAL
-from lakelet.spark.launch.environment import SPARK_VERSION, cache_folder, fetch
+from lakelet.spark.launch.environment import cache_folder, fetch, spark_version
 from tests.autoloading import Program
 from tests.spark.autoloader.parity import avro_files, text_files, typed_files
 from tests.spark.autoloader.parity.combinations import Reading
@@ -85,9 +85,9 @@ def _typed(format: str) -> dict[str, bytes]:
 def avro_jar() -> Path:
     """Spark's reader of Avro, which pyspark does not hold; fetched once. Raises JARS_MISSING."""
     module = "spark-avro_2.13"
-    jar = cache_folder() / "jars" / f"{module}-{SPARK_VERSION}.jar"
+    jar = cache_folder() / "jars" / f"{module}-{spark_version()}.jar"
     if not jar.exists():
-        fetch("Spark's reader of Avro", {jar.name: ("org.apache.spark", module, SPARK_VERSION)})
+        fetch("Spark's reader of Avro", {jar.name: ("org.apache.spark", module, spark_version())})
     return jar
 
 
