@@ -7,10 +7,11 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from tests.gcs import GoogleServer, google_server
 from tests.s3 import S3Server, s3_server
 
 if TYPE_CHECKING:
@@ -47,11 +48,31 @@ def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture
 def s3(_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
     """A server that speaks S3's protocol, with an empty bucket; this process's environment points to it."""
-    server = replace(_s3, bucket=f"lake-{uuid.uuid4().hex[:8]}")
-    for name, value in server.environment.items():
+    return _with_bucket(_s3, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def _google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+    with google_server(tmp_path_factory.mktemp("google")) as server:
+        yield server
+
+
+@pytest.fixture
+def google(_google: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> GoogleServer:
+    """As `s3`, a server that speaks the protocols of Google Cloud Storage."""
+    return _with_bucket(_google, monkeypatch)
+
+
+Server = TypeVar("Server", S3Server, GoogleServer)
+
+
+def _with_bucket(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A server with an empty bucket of its own, which this process's environment points to."""
+    found = replace(server, bucket=f"lake-{uuid.uuid4().hex[:8]}")
+    for name, value in found.environment.items():
         monkeypatch.setenv(name, value)
-    server.make_bucket()
-    return server
+    found.make_bucket()
+    return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-_STARTED = re.compile(rb"Running on http://127\.0\.0\.1:(\d+)")
+from tests.servers import address_of, server_process
 
 
 @dataclass
@@ -36,11 +35,16 @@ class S3Server:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    @property
+    def secrets(self) -> list[str]:
+        """What may stand nowhere."""
+        return [self.environment["AWS_SECRET_ACCESS_KEY"]]
+
     def uri(self, path: str = "", scheme: str = "s3a") -> str:
         return f"{scheme}://{self.bucket}/{path}"
 
     def call(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        headers = {"Content-Type": "application/octet-stream"}
+        headers = {"Content-Type": "application/octet-stream", "Authorization": "AWS test:unsigned"}  # moto checks that there is one
         request = urllib.request.Request(f"{self.url}{path}", data=body, method=method, headers=headers)
         with urllib.request.urlopen(request) as answer:
             content: bytes = answer.read()
@@ -64,6 +68,10 @@ class S3Server:
         text = self.call("GET", f"/{self.bucket}?list-type=2&max-keys=100000").decode()
         return re.findall(r"<Key>(.*?)</Key>", text)
 
+    def content(self, path: str) -> bytes:
+        """The bytes of one object."""
+        return self.call("GET", f"/{self.bucket}/{quote(path)}")
+
     @contextmanager
     def recorded(self) -> Iterator[list[tuple[str, str]]]:
         """The (method, path) of each request made meanwhile; filled at the end."""
@@ -83,20 +91,5 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
     log = folder / "s3.log"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     environment = {**os.environ, "MOTO_RECORDER_FILEPATH": str(folder / "recording")}
-    with log.open("wb") as stream:
-        process = subprocess.Popen(command, stdout=stream, stderr=stream, cwd=folder, env=environment)
-    try:
-        yield S3Server(_address(process, log))
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
-
-
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        found = _STARTED.search(log.read_bytes())
-        if found:
-            return f"http://127.0.0.1:{int(found[1])}"
-        time.sleep(0.02)
-    raise RuntimeError(f"the S3 server did not start: {log.read_text()}")
+    with server_process(command, log, environment) as process:
+        yield S3Server(address_of(process, log))

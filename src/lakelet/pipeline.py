@@ -17,7 +17,7 @@ from lakelet.base.user_code import display_path
 from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.config.properties import reset_allowed
 from lakelet.config.update_config import PipelineConfig, load_config
-from lakelet.files.remote import is_s3
+from lakelet.files.stores import stores_of
 from lakelet.language.registry import Notice
 from lakelet.plan.checked import Checked
 from lakelet.plan.decisions import Plan
@@ -78,7 +78,7 @@ def load(
         source: a project folder, a source file, a folder or glob of them.
         target: the bundle's deployment target; None is the bundle's default.
         parameters: the pipeline's configuration, over what the bundle says (`--param`).
-        storage: folder or `s3a://` URI of tables, checkpoints and event log (`--storage`).
+        storage: folder or URI of a store of tables, checkpoints and event log (`--storage`).
         catalog, schema: where names without them belong (`--catalog`, `--schema`).
         maps: paths of user code to paths of this machine (`--map`).
         tables: names of tables from outside to their paths (`--table`).
@@ -455,7 +455,7 @@ def _session(config: PipelineConfig, registry: StoredRegistry, pipeline_id: str,
         app_name=config.name,
         master=config.master,
         input_bytes=expected_bytes(config, registry, pipeline_id=pipeline_id, again=again),
-        s3=is_s3(config.storage) or any(is_s3(table.path) for table in config.tables.values()),
+        stores=stores_of(config.storage, *(table.path for table in config.tables.values())),
         worker_python=config.worker_python,
         lasts=lasts,
         meanwhile=import_update,

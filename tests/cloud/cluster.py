@@ -8,9 +8,12 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from lakelet.spark.launch.environment import spark_home
 
@@ -31,9 +34,24 @@ def worker_environment(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster: the URL of its master, and its workers, which have the folders `worker0`, `worker1`, … ."""
+
+    master: str
+    workers: Sequence[subprocess.Popen[bytes]]
+
+    def kill(self, worker: int) -> None:
+        """Kill a worker and its executors, as a machine that loses its power."""
+        daemon = psutil.Process(self.workers[worker].pid)
+        for process in (daemon, *daemon.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
 @contextmanager
-def cluster(folder: Path, environment: Mapping[str, str], workers: int = 2) -> Iterator[str]:
-    """Start a master and workers of one core each, and end them by their processes. Gives the master's URL.
+def cluster(folder: Path, environment: Mapping[str, str], workers: int = 2) -> Iterator[Cluster]:
+    """Start a master and workers of one core each, and end them by their processes.
 
     `environment`: what the workers see beside the plainest variables of this process.
     """
@@ -42,12 +60,14 @@ def cluster(folder: Path, environment: Mapping[str, str], workers: int = 2) -> I
         command = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         master = daemons.enter_context(_daemon(command, log, {}))
         url = _told(master, log, _MASTER.pattern)
+        started = []
         for number in range(workers):
             log = folder / f"worker{number}.log"
             sizes = ["--cores", "1", "--memory", "2g", "--webui-port", "0", "--work-dir", str(folder / f"worker{number}")]
             command = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *sizes, url]
-            _told(daemons.enter_context(_daemon(command, log, environment)), log, f"({_REGISTERED})")
-        yield url
+            started.append(daemons.enter_context(_daemon(command, log, environment)))
+            _told(started[-1], log, f"({_REGISTERED})")
+        yield Cluster(url, started)
 
 
 @contextmanager

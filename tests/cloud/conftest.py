@@ -1,4 +1,4 @@
-"""`lakelet` as a process of its own, against a server that speaks S3's protocol. Everything here is marked `cloud`."""
+"""`lakelet` as a process of its own, against a server that speaks the protocol of a store. Everything here is marked `cloud`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cloud.cluster import Cluster, cluster, worker_environment
+from tests.gcs import GoogleServer
 from tests.s3 import S3Server
 
 
@@ -24,24 +27,51 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Lake:
-    """A project folder of this machine whose landing zone and storage lie on S3."""
+    """A project folder of this machine whose landing zone and storage lie on a store."""
 
     folder: Path
-    s3: S3Server
+    store: S3Server | GoogleServer
     options: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    cluster: Cluster | None = None
+    in_folders: bool = False
+    """Landing zone and storage are folders of this machine instead."""
 
     @property
     def storage(self) -> str:
-        return self.s3.uri("lake")
+        return str(self.folder / "lake") if self.in_folders else self.store.uri("lake")
+
+    @property
+    def landing(self) -> str:
+        return str(self.folder / "landing") if self.in_folders else self.store.uri("landing")
+
+    def deliver(self, name: str, text: str) -> None:
+        """Put a file into the landing zone, as somebody else would."""
+        if self.in_folders:
+            (self.folder / "landing").mkdir(exist_ok=True)
+            (self.folder / "landing" / name).write_text(text)
+        else:
+            self.store.put(f"landing/{name}", text)
 
     def write(self, source: str, name: str = "pipeline.py") -> None:
         (self.folder / name).write_text(textwrap.dedent(source))
 
+    def start(self, *words: str, failpoint: str | None = None) -> subprocess.Popen[str]:
+        """Start an update in a process group of its own; with a failpoint, which kills the group."""
+        command = [sys.executable, "-m", "lakelet.cli.main", "run", *words, "--json", "--storage", self.storage, *self.options]
+        environment = {
+            **os.environ,
+            **self.store.environment,
+            **self.environment,
+            **({"LAKELET_FAILPOINT": failpoint} if failpoint else {}),
+        }
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
     def attempt(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run one command on the storage to its end, whatever that is."""
         command = [sys.executable, "-m", "lakelet.cli.main", *words]
-        environment = {**os.environ, **self.s3.environment, **self.environment}
+        environment = {**os.environ, **self.store.environment, **self.environment}
         return subprocess.run(command, cwd=cwd or self.folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
 
     def lakelet(self, *words: str, cwd: Path | None = None, expect: int = 0) -> str:
@@ -67,3 +97,18 @@ class Lake:
 @pytest.fixture
 def lake(tmp_path: Path, s3: S3Server) -> Lake:
     return Lake(tmp_path, s3)
+
+
+@pytest.fixture
+def on_cluster(lake: Lake, s3: S3Server, tmp_path: Path) -> Iterator[Lake]:
+    """The lake, with updates sent to the cluster."""
+    python = worker_environment(tmp_path / "worker-environment")
+    (tmp_path / "conf").mkdir()
+    with cluster(tmp_path, s3.environment) as lake.cluster:
+        lake.options = ["--master", lake.cluster.master]
+        lake.environment = {
+            "LAKELET_WORKER_PYTHON": str(python),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_CONF_DIR": str(tmp_path / "conf"),
+        }
+        yield lake

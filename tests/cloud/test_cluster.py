@@ -49,8 +49,8 @@ def on_cluster(lake: Lake, s3: S3Server, tmp_path: Path) -> Iterator[Lake]:
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\nspark.databricks.delta.snapshotPartitions 2\n")
-    with cluster(tmp_path, s3.environment) as master:
-        lake.options = ["--master", master]
+    with cluster(tmp_path, s3.environment) as running:
+        lake.options = ["--master", running.master]
         lake.environment = {"LAKELET_WORKER_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(conf)}
         yield lake
 
@@ -66,11 +66,11 @@ def test_the_worker_environment_holds_none_of_our_packages(tmp_path: Path) -> No
 def test_lakelet_s_code_travels_to_workers_and_new_columns_are_followed(on_cluster: Lake, tmp_path: Path) -> None:
     lake = on_cluster
     lake.write(PIPELINE)
-    words = ("pipeline.py", "--param", f"landing={lake.s3.uri('landing')}")
+    words = ("pipeline.py", "--param", f"landing={lake.store.uri('landing')}")
     for name in "abcd":
-        lake.s3.put(f"landing/{name}.json", "".join(f'{{"id": "{name}{n}"}}\n' for n in range(20)))
+        lake.store.put(f"landing/{name}.json", "".join(f'{{"id": "{name}{n}"}}\n' for n in range(20)))
     lake.run(*words)
-    lake.s3.put("landing/e.json", '{"id": "e", "extra": "new"}\n')
+    lake.store.put("landing/e.json", '{"id": "e", "extra": "new"}\n')
     lake.run(*words)
     rows = lake.rows("raw")
     assert len(rows) == 81
@@ -93,7 +93,7 @@ def test_system_a_gives_the_tables_of_the_oracle(on_cluster: Lake, tmp_path: Pat
     sample = tmp_path / "sample"
     generate(sample, rows=300, seed=7)
     write_expected(sample)
-    lake.s3.upload(sample / "landing", "landing")
-    lake.run("--param", f"landing={lake.s3.uri('landing')}", cwd=project)
+    lake.store.upload(sample / "landing", "landing")
+    lake.run("--param", f"landing={lake.store.uri('landing')}", cwd=project)
     storage = any_path(lake.storage)
     assert [str(one) for one in check(sample, lambda name: read_arrow(storage, name))] == []

@@ -16,7 +16,8 @@ from lakelet.autoloader.state.source_moves import SameNames, SourceReads, Tracke
 from lakelet.base.errors import LakeletError
 from lakelet.config.path_map import argument
 from lakelet.files.moves import PROJECT, STORAGE, Folder, Move
-from lakelet.files.remote import one_spelling, path_in_store, scheme_of
+from lakelet.files.remote import one_spelling, path_in_store
+from lakelet.files.stores import scheme_of
 from lakelet.language.model import Flow
 from lakelet.spark.names.from_json import JsonSchemas
 from lakelet.spark.names.outside import active_map

@@ -13,7 +13,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import shown_options
-from lakelet.files.remote import scheme_of
+from lakelet.files.stores import scheme_of
 from lakelet.language.model import Dataset, Sink
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.outside import outside_tables

@@ -28,7 +28,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
 from lakelet.base.user_code import in_pipeline
 from lakelet.files.moves import PROJECT, Folder, Move
-from lakelet.files.remote import one_spelling, path_in_store, scheme_of
+from lakelet.files.remote import one_spelling, path_in_store
+from lakelet.files.stores import scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

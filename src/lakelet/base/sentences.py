@@ -183,7 +183,13 @@ OPERATOR = _sentence("operator", "Spark", r"OperatorName: (\w+)", _TEXT)
 DISK_FULL = _sentence("disk full", "Java, Rust", r"no space left on device|disk quota exceeded|os error (28|122)\b", _NONE, re.IGNORECASE)
 READ_ONLY = _sentence("read-only", "Java, Rust", r"read-only file system|os error 30\b", _NONE, re.IGNORECASE)
 
-STORE_AWAY = _sentence("store away", "the S3 client of Java", r"[^\n]*Unable to execute HTTP request[^\n]*", _NONE)
+STORE_AWAY = _sentence(
+    "store away",
+    "the clients of S3 and of Google's store in Java",
+    r"[^\n]*(?:Unable to execute HTTP request|(?:Error [a-z]+|Upload failed for) '?gs://|"
+    r"Error writing request body to server|Unexpected end of file from server)[^\n]*",
+    _NONE,
+)
 """The store does not answer; the match is the whole line."""
 
 SENTENCES: tuple[Sentence, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Sentence))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
 
-from lakelet.base.errors import ExitCode
+from lakelet.base.errors import ExitCode, LakeletError, nearest_names
 from lakelet.cli.console import shown_phases
 from lakelet.cli.lines import Line, write_lines
 from lakelet.cli.spark_start import StepLines
@@ -20,16 +21,19 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars when they are missing.")] = False,
-    fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="Fetch the jars for s3a:// when they are missing (13 MB).")] = False,
+    fetch_store: Annotated[
+        str | None,
+        typer.Option("--fetch-store", metavar="NAME", help="Fetch the jars for a store when they are missing: s3 (13 MB), gs (41 MB)."),
+    ] = None,
+    fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="The same as --fetch-store s3.")] = False,
     archive: Annotated[
         bool, typer.Option("--archive", help="Make the class-data archive when it is missing: later starts are quicker (up to a minute).")
     ] = False,
 ) -> None:
     """Check what this machine needs to run pipelines."""
-    if fetch_s3:
-        from lakelet.spark.launch.environment import ensure_s3_jars
-
-        ensure_s3_jars()
+    stores = dict.fromkeys([*(["s3"] if fetch_s3 else []), *([fetch_store] if fetch_store is not None else [])])
+    if stores:
+        _fetch_stores(stores)
     if fetch or archive:
         from lakelet.spark.launch.first_preparation import fetch_missing_jars, make_archive
 
@@ -48,3 +52,18 @@ def doctor(
     write_lines(lines, sys.stdout)
     if not found.can_run(checks):
         raise typer.Exit(int(ExitCode.ENVIRONMENT))
+
+
+def _fetch_stores(names: Collection[str]) -> None:
+    """Fetch the jars for stores. Raises USAGE for a name that no store has, before anything is fetched."""
+    from lakelet.spark.launch.environment import STORE_PACKAGES, ensure_package
+
+    for name in names:
+        if name not in STORE_PACKAGES:
+            known = f"Known: {', '.join(STORE_PACKAGES)}"
+            raise LakeletError(
+                "USAGE", f"--fetch-store {name}: no store has that name", nearest=nearest_names(name, STORE_PACKAGES), todo=known
+            )
+    with shown_phases(sys.stderr):
+        for name in names:
+            ensure_package(STORE_PACKAGES[name])

@@ -12,7 +12,8 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace, TableName, split_name
 from lakelet.config.path_map import argument, resolved_target
-from lakelet.files.remote import RemoteStore, open_store, scheme_of
+from lakelet.files.remote import RemoteStore, open_store
+from lakelet.files.stores import scheme_of
 
 _FORMATS = {
     ".parquet": "parquet",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.files.remote import scheme_of
+from lakelet.files.stores import scheme_of
 
 DATABRICKS_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "Repos", "dbfs"})
 """First folders of paths that Databricks has and a laptop does not."""

@@ -24,7 +24,7 @@ from lakelet.config.project_sources import PipelineProject, find_project, projec
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
 from lakelet.config.yaml_tree import ConfigNode, Remark
 from lakelet.files.paths import AnyPath, any_path
-from lakelet.files.remote import is_s3
+from lakelet.files.stores import stores_of
 
 DEFAULT_STORAGE = ".lakelet"
 _PARAMETER_KEY = re.compile(r"[A-Za-z0-9_.-]+")
@@ -228,11 +228,14 @@ def _storage_root(flag: str | None, environ: Mapping[str, str], settings: ToolSe
     if not given:
         given, base = (settings.storage or DEFAULT_STORAGE, root)
     text = given.removeprefix("file://") if given.startswith("file:///") else given.removeprefix("file:")
-    if is_s3(text):
+    if stores_of(text):
         return any_path(text)
     if _SCHEME.match(text):
-        what = f"the storage {given} is neither a folder nor on S3"
-        raise LakeletError("STORAGE_UNSUPPORTED", what, todo="Name a folder or an S3 path: --storage s3a://<bucket>/<path>")
+        raise LakeletError(
+            "STORAGE_UNSUPPORTED",
+            f"no storage can lie at {given}",
+            todo="Name a folder, or a path on a store: --storage s3a://<bucket>/<path> or gs://<bucket>/<path>",
+        )
     return Path(os.path.normpath(base / Path(text).expanduser()))
 
 

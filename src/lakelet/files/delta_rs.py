@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.files.paths import LOG, AnyPath
-from lakelet.files.remote import delta_options
 from lakelet.files.scratch import scratch_folder
+from lakelet.files.stores import delta_options
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from lakelet.files.remote import RemoteStore, encoded, open_store, scheme_of
+from lakelet.files.remote import RemoteStore, encoded, one_spelling, open_store
+from lakelet.files.stores import scheme_of
 
 LOG = "_delta_log"
 """The folder of a Delta table's log in that of the table."""
@@ -120,11 +121,12 @@ class RemotePath:
         store.move(path, open_store(str(target), RemoteStore)[1])
 
     def remove_tree(self) -> None:
-        """Remove everything below; a store of objects has no folders of its own. Raises STORE_FAILED."""
+        """Remove everything below, and the empty objects with which Spark's clients mark a folder. Raises STORE_FAILED."""
         store, path = open_store(self._uri, RemoteStore)
         for info in store.listed(path, recursive=True):
             if info.is_file:
                 store.remove(info.path)
+        store.remove_folder(path)
 
 
 AnyPath: TypeAlias = Path | RemotePath
@@ -171,4 +173,4 @@ def any_path(location: str | AnyPath) -> AnyPath:
     if scheme is None:
         return Path(location).absolute()
     text = str(location)
-    return RemotePath("s3a" + text[len(scheme) :] if scheme in ("s3", "s3n", "s3a") else text)
+    return RemotePath(one_spelling(scheme) + text[len(scheme) :])

@@ -1,7 +1,7 @@
 """Files behind a URI: object stores and other remote file systems, through pyarrow. No Spark.
 
 Used by Auto Loader's readers, which run in processes that see nothing but their options. So endpoint and credentials come from the
-environment of the process (`AWS_*` for S3; for the others what pyarrow looks at by itself) and are in no option, no URI, no stored file.
+environment of the process (`stores` says which variables) and are in no option, no URI, no stored file.
 """
 
 from __future__ import annotations
@@ -13,23 +13,14 @@ import posixpath
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.stores import SCHEMES, StoreSettings, kind_of, scheme_of
 
-S3_SCHEMES = ("s3a", "s3", "s3n")
-SCHEMES = (*S3_SCHEMES, "gs", "abfss", "abfs", "hdfs")
-_SIGNS = {
-    **dict.fromkeys(S3_SCHEMES, (("AWS_",), ("~/.aws",))),
-    **dict.fromkeys(("abfss", "abfs"), (("AZURE_",), ("~/.azure",))),
-    "gs": (("GOOGLE_", "GCE_"), ("~/.config/gcloud",)),
-}
-"""By scheme: prefixes of environment variables, and files, that hold the credentials for its stores."""
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _ENCODE = re.compile(r"[\x00-\x20\"%<>\[\\\]^`{|}#?\x7f]")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(/.*)?", re.DOTALL)
 _BUFFER = 1 << 20
@@ -39,71 +30,9 @@ _PAUSE = 0.05
 Store = TypeVar("Store", bound="RemoteStore")
 
 
-def scheme_of(location: str) -> str | None:
-    """The scheme of a URI in lower case; None for a path. One letter before a colon is not a scheme."""
-    found = _SCHEME.match(location)
-    return found[1].lower() if found else None
-
-
-def is_s3(location: object) -> bool:
-    """Whether a location (text or anything that prints as one) lies on S3."""
-    return scheme_of(str(location)) in S3_SCHEMES
-
-
-def is_set_up(scheme: str, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether this machine has credentials for the stores of a scheme; without them pyarrow waits for the network in vain."""
-    variables, files = _SIGNS.get(scheme, ((), ()))
-    given = os.environ if environ is None else environ
-    return any(name.startswith(variables) for name in given) or any(os.path.exists(os.path.expanduser(file)) for file in files)
-
-
 def encoded(path: str) -> str:
     """A path with the characters escaped that Spark escapes in `_metadata.file_path`."""
     return _ENCODE.sub(lambda match: f"%{ord(match[0]):02X}", path)
-
-
-# --- S3: where it is ------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class S3Settings:
-    """Address of S3, without credentials. `endpoint` is a URL, None for Amazon's own."""
-
-    endpoint: str | None
-    region: str | None
-
-    @classmethod
-    def of(cls, environ: Mapping[str, str]) -> S3Settings:
-        """From `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, and `AWS_REGION` or `AWS_DEFAULT_REGION`."""
-        endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or None
-        region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or ("us-east-1" if endpoint else None)
-        return cls(endpoint, region)
-
-    def variables(self) -> dict[str, str]:
-        """The environment of a process that must find the same S3."""
-        pairs = {"AWS_ENDPOINT_URL": self.endpoint, "AWS_REGION": self.region}
-        return {name: value for name, value in pairs.items() if value}
-
-    def delta_options(self) -> dict[str, str]:
-        """Storage options for delta-rs, which takes the credentials from the environment itself."""
-        plain = bool(self.endpoint and self.endpoint.startswith("http:"))
-        return {**self.variables(), **({"AWS_ALLOW_HTTP": "true"} if plain else {})}
-
-    def spark_settings(self) -> dict[str, str]:
-        """Spark settings for s3a. Its keys come from the environment of each Java process."""
-        found = {f"fs.{scheme}.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem" for scheme in S3_SCHEMES}
-        if self.region:
-            found["fs.s3a.endpoint.region"] = self.region
-        if self.endpoint:
-            found["fs.s3a.endpoint"] = self.endpoint
-            found["fs.s3a.path.style.access"] = "true"
-            found["fs.s3a.connection.ssl.enabled"] = str(not self.endpoint.startswith("http:")).lower()
-        return {f"spark.hadoop.{key}": value for key, value in found.items()}
-
-
-def delta_options(location: object) -> dict[str, str] | None:
-    """Storage options with which delta-rs opens a table there; None where it needs none."""
-    return S3Settings.of(os.environ).delta_options() if is_s3(location) else None
 
 
 # --- opening a file system ------------------------------------------------------------------------------------------------------------
@@ -111,7 +40,8 @@ def delta_options(location: object) -> dict[str, str] | None:
 
 def one_spelling(scheme: str) -> str:
     """The one name of a store that has several schemes; empty for this machine."""
-    return {"file": "", "s3": "s3a", "s3n": "s3a"}.get(scheme, scheme)
+    kind = kind_of(f"{scheme}:")
+    return kind.schemes[0] if kind is not None else "" if scheme == "file" else scheme
 
 
 def path_in_store(location: str) -> str:
@@ -127,66 +57,33 @@ def path_in_store(location: str) -> str:
     return path or "/" if scheme == "hdfs" else str(parts[2]).partition("@")[0] + path
 
 
-def open_store(location: str, kind: Callable[..., Store]) -> tuple[Store, str]:
+def open_store(location: str, make: Callable[..., Store]) -> tuple[Store, str]:
     """The file system of a URI, as a `RemoteStore` or a class made of it, and the path inside it.
 
     Asks nothing of the store but, once, where a bucket of Amazon's is, if no region is set.
     Raises CF_SOURCE_UNSUPPORTED for schemes that are not known here, and for a URI without bucket.
     """
-    scheme = scheme_of(location)
-    if scheme not in SCHEMES:
+    scheme, kind = scheme_of(location), kind_of(location)
+    if kind is None:
         todo = f"Known: {', '.join(SCHEMES)}, file, and paths of this machine."
         raise LakeletError("CF_SOURCE_UNSUPPORTED", f"paths with scheme {scheme!r} cannot be read here", todo=todo)
     parts = _URI.fullmatch(location)
-    if parts is None or (not parts[2] and scheme != "hdfs"):
+    if parts is None or (not parts[2] and kind.bucket):
         todo = f"Write {scheme}://<bucket>/<path>."
         raise LakeletError("CF_SOURCE_UNSUPPORTED", f"{location} names no bucket", todo=todo)
     authority, path = parts[2], re.sub("/+", "/", parts[3] or "/").rstrip("/")
-    if scheme == "hdfs":
-        return kind(_hdfs(authority), f"hdfs://{authority}", "", whole=False), path or "/"
+    with _store_errors(f"{scheme}://{authority}"):
+        system = _file_system(kind.settings.of(os.environ), authority, kind.identity(os.environ))
+    if not kind.bucket:
+        return make(system, f"{scheme}://{authority}", "", whole=kind.whole), path or "/"
     bucket, _, host = authority.partition("@")
-    if scheme in S3_SCHEMES:
-        identity = (os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_PROFILE"), os.environ.get("AWS_SESSION_TOKEN"))
-        system = _s3(S3Settings.of(os.environ), bucket, identity)
-    else:
-        system = _gcs() if scheme == "gs" else _azure(host.partition(".")[0])
-    return kind(system, f"{parts[1]}://", f"@{host}" if host else "", whole=scheme not in ("abfss", "abfs")), bucket + path
+    return make(system, f"{parts[1]}://", f"@{host}" if host else "", whole=kind.whole), bucket + path
 
 
 @functools.lru_cache(maxsize=16)
-def _s3(settings: S3Settings, bucket: str, identity: tuple[str | None, ...]) -> Any:
-    """`identity` only separates what must not share a cached file system."""
-    from pyarrow import fs
-
-    endpoint: dict[str, str] = {}
-    if settings.endpoint:
-        scheme, _, host = settings.endpoint.rpartition("://")
-        endpoint = {"scheme": scheme or "https", "endpoint_override": host.rstrip("/")}
-    with _store_errors(f"s3://{bucket}"):
-        region = settings.region or fs.resolve_s3_region(bucket)
-    return fs.S3FileSystem(region=region, allow_delayed_open=True, **endpoint)
-
-
-@functools.lru_cache(maxsize=1)
-def _gcs() -> Any:
-    from pyarrow import fs
-
-    return fs.GcsFileSystem()
-
-
-@functools.lru_cache(maxsize=16)
-def _azure(account: str) -> Any:
-    from pyarrow import fs
-
-    return fs.AzureFileSystem(account_name=account, account_key=os.environ.get("AZURE_STORAGE_ACCOUNT_KEY"))
-
-
-@functools.lru_cache(maxsize=16)
-def _hdfs(authority: str) -> Any:
-    from pyarrow import fs
-
-    host, _, port = authority.partition(":")
-    return fs.HadoopFileSystem(host or "default", int(port or 0))
+def _file_system(settings: StoreSettings, authority: str, identity: tuple[tuple[str, str], ...]) -> Any:
+    """`identity` only separates what must not share an open file system."""
+    return settings.file_system(authority)
 
 
 @contextmanager
@@ -197,7 +94,9 @@ def _store_errors(uri: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        todo = "Look at the bucket's name, the credentials and the endpoint (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION)."
+        kind = kind_of(uri)
+        named = f" ({', '.join(kind.variables)})" if kind is not None and kind.variables else ""
+        todo = f"Look at the name in the URI, the credentials and the endpoint{named}."
         raise LakeletError("STORE_FAILED", f"{uri}: the store did not do its work", why=str(error), todo=todo) from error
 
 
@@ -365,6 +264,12 @@ class RemoteStore:
         """Give a file another name. A store of objects copies it first, so a process that dies may leave both."""
         with _store_errors(self.shown(path)):
             self.system.move(path, target)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder that is there although it has no files."""
+        if self.is_folder(path):
+            with suppress(FileNotFoundError), _store_errors(self.shown(path)):
+                self.system.delete_dir(path)
 
     def remove(self, path: str) -> None:
         try:

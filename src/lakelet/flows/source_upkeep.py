@@ -29,7 +29,7 @@ from lakelet.base.failpoints import reached
 from lakelet.files.durable import write_atomically
 from lakelet.files.moves import Folder, Move, is_below, replaced
 from lakelet.files.paths import AnyPath, any_path, names_in
-from lakelet.files.remote import scheme_of
+from lakelet.files.stores import scheme_of
 from lakelet.flows.checkpoints import read_checkpoint
 from lakelet.flows.context import FlowTask
 from lakelet.flows.failures import other_sources

@@ -18,7 +18,7 @@ from lakelet.base.names import Namespace, quoted, split_name
 from lakelet.base.phases import report
 from lakelet.files.delta_rs import has_variants, is_mapped, open_or_none, query, row_count, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
-from lakelet.files.remote import is_s3
+from lakelet.files.stores import stores_of
 from lakelet.inspection.json_values import field_type_text, json_rows
 from lakelet.inspection.table_lookup import find_dataset, path_of, unwritten
 from lakelet.language.model import Kind
@@ -217,7 +217,7 @@ def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note
     from lakelet.inspection.spark_queries import collected
     from lakelet.spark.launch.session import start_session
 
-    frame = start_session(app_name="lakelet show", s3=is_s3(path)).read.format("delta").load(str(path))
+    frame = start_session(app_name="lakelet show", stores=stores_of(path)).read.format("delta").load(str(path))
     report(f"Reading {dataset.name} with Spark")
     return all_of(collected(frame if limit is None else frame.limit(limit)))
 
@@ -287,7 +287,7 @@ def run_sql(
     from lakelet.inspection.spark_queries import spark_rows
     from lakelet.spark.launch.session import start_session
 
-    spark = spark or start_session(app_name="lakelet sql", s3=is_s3(storage))
+    spark = spark or start_session(app_name="lakelet sql", stores=stores_of(storage))
     from lakelet.spark.session_clones import quiet_pyspark
 
     report("Running the query with Spark")

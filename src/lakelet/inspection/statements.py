@@ -10,7 +10,7 @@ from lakelet.base.names import Namespace, all_quoted, quoted
 from lakelet.base.phases import report
 from lakelet.files.delta_rs import open_or_none, schema_fields, spark_type_text
 from lakelet.files.paths import AnyPath
-from lakelet.files.remote import is_s3
+from lakelet.files.stores import stores_of
 from lakelet.inspection.inspector import Note, TableRows, all_of, first_rows, list_tables, run_sql
 from lakelet.inspection.table_lookup import find_dataset, path_of, unwritten
 from lakelet.storage.eventlog import views as event_views
@@ -89,7 +89,7 @@ def _facts(storage: AnyPath, kind: str, name: str, limit: int | None, note: Note
     from lakelet.spark.launch.session import start_session
     from lakelet.spark.session_clones import quiet_pyspark
 
-    spark = start_session(app_name="lakelet sql", s3=is_s3(storage))
+    spark = start_session(app_name="lakelet sql", stores=stores_of(storage))
     report(f"Reading the {kind.lower()} of {dataset.name} with Spark")
     with quiet_pyspark():
         return first_rows(collected(spark.sql(f"DESCRIBE {kind} delta.{quoted(str(path))}")), limit)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
-from lakelet.files.remote import is_s3, scheme_of
+from lakelet.files.stores import scheme_of, stores_of
 from lakelet.maintenance.layout import LEAST_SECONDS
 from lakelet.maintenance.results import MaintenanceResult
 from lakelet.storage.environments import PinnedVersion, environment_names, environment_root, pinned_versions
@@ -103,7 +103,7 @@ def _maintained(
         from lakelet.spark.launch.session import start_session
 
         note("Starting Spark, which rewrites files and lists old ones ...")
-        return start_session(app_name="lakelet maintain", s3=is_s3(store.root))
+        return start_session(app_name="lakelet maintain", stores=stores_of(store.root))
 
     registry, found, pinned = store.reload(), [], pinned_versions(store.root)
     roots = [store.root, *(environment_root(store.root, name) for name in environment_names(store.root))]

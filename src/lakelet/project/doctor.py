@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import find_storage
-from lakelet.files.remote import S3Settings, is_s3
+from lakelet.files.stores import StoreKind, stores_of
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
@@ -44,7 +44,8 @@ class DoctorCheck:
 
 def examine() -> list[DoctorCheck]:
     """Return every check in the order of what builds on what. Takes well under a second; starts no Spark and asks no network."""
-    return [check() for check in (*_CHECKS, *((check_s3,) if _storage_on_s3() else ()))]
+    checks = [check() for check in _CHECKS]
+    return [*checks, *map(check_store, _stores())]
 
 
 def can_run(checks: list[DoctorCheck]) -> bool:
@@ -134,30 +135,26 @@ def check_jars() -> DoctorCheck:
     return DoctorCheck("Delta's jars", True, f"{' and '.join(path.name for path in found.paths)} in {found.delta_spark.parent}")
 
 
-def check_s3() -> DoctorCheck:
-    """The jars with which Spark reads and writes S3, and the keys; asked for only where the storage lies there."""
-    name = "storage on S3"
+def check_store(kind: StoreKind) -> DoctorCheck:
+    """The jars with which Spark reads and writes a kind of store, and the keys; asked for only where the storage lies there."""
+    name, package = f"storage on {kind.name}", env.STORE_PACKAGES[kind.jars or ""]
     try:
-        found = env.s3_jars()
+        found = env.package_jars(package)
     except LakeletError as error:
-        finding = f"{error.what}; the first run fetches them (13 MB)"
+        finding = f"{error.what}; the first run fetches them ({package.megabytes})"
         return DoctorCheck(name, False, finding, error.todo or "", blocking=bool(os.environ.get("LAKELET_JARS")))
-    if not os.environ.get("AWS_ACCESS_KEY_ID"):
-        finding = "its jars are there; AWS_ACCESS_KEY_ID is not set, so only this machine's own role can open it"
-        return DoctorCheck(
-            name, False, finding, "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, unless the machine has a role.", blocking=False
-        )
-    settings = S3Settings.of(os.environ)
-    return DoctorCheck(
-        name, True, f"{len(found)} jars in {found[0].parent}; {settings.endpoint or 'Amazon'}, region {settings.region or 'not set'}"
-    )
+    if not os.environ.get(kind.keys[0]):
+        finding = f"its jars are there; {kind.keys[0]} is not set, so only this machine's own role can open it"
+        return DoctorCheck(name, False, finding, f"Set {' and '.join(kind.keys)}, unless the machine has a role.", blocking=False)
+    jars = f"{len(found)} jar{'s' if len(found) > 1 else ''} in {found[0].parent}"
+    return DoctorCheck(name, True, f"{jars}; {kind.settings.of(os.environ)}")
 
 
-def _storage_on_s3() -> bool:
+def _stores() -> tuple[StoreKind, ...]:
     try:
-        return is_s3(find_storage())
+        return stores_of(find_storage())
     except LakeletError:
-        return False  # settings that cannot be read are reported by every other command
+        return ()  # settings that cannot be read are reported by every other command
 
 
 def check_archive() -> DoctorCheck:

@@ -32,7 +32,7 @@ from lakelet.config.pipeline_identity import PipelineIdentity
 from lakelet.files.delta_log import TableLog
 from lakelet.files.durable import before, write_atomically
 from lakelet.files.paths import LOG, AnyPath, any_path, names_in
-from lakelet.files.remote import scheme_of
+from lakelet.files.stores import scheme_of
 from lakelet.language.model import Kind
 from lakelet.storage.base_storage import BaseStorage, load_base
 from lakelet.storage.lease import Lease

@@ -12,7 +12,7 @@ from datetime import datetime
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files.paths import AnyPath, RemotePath, any_path
-from lakelet.files.remote import is_s3
+from lakelet.files.stores import stores_of
 from lakelet.language.model import Kind
 from lakelet.storage.root import INTERNAL, StorageRegistry, StoredDataset
 
@@ -69,8 +69,8 @@ def _stored_sizes(storage: AnyPath, datasets: Mapping[str, StoredDataset] | None
 
 
 def _folders(places: Iterable[str]) -> list[AnyPath]:
-    """Those of the paths that are folders of this machine, or lie on S3; each once."""
-    return [any_path(text) for text in dict.fromkeys(places) if is_s3(text) or os.path.isdir(text)]  # a long text is no folder either
+    """Those of the paths that are folders of this machine, or lie on a store; each once."""
+    return [any_path(text) for text in dict.fromkeys(places) if stores_of(text) or os.path.isdir(text)]  # a long text is no folder either
 
 
 def _sizes(folder: AnyPath, since: float, pattern: str = "*") -> Iterator[int]:

@@ -21,7 +21,8 @@ from lakelet.autoloader.source_schema import SchemaLog
 from lakelet.autoloader.state.ledger import Limits
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import RemotePath, any_path
-from lakelet.files.remote import RemoteStore, S3Settings, open_store
+from lakelet.files.remote import RemoteStore, open_store
+from lakelet.files.stores import AzureSettings, GoogleSettings, HadoopSettings, S3Settings
 from lakelet.spark.names.cloud_files_state import checkpoint_states
 from tests.s3 import S3Server
 
@@ -151,8 +152,7 @@ def test_what_is_no_known_place_is_refused(location: str) -> None:
 
 def test_other_schemes_go_to_their_file_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[Any] = []
-    for name in ("_gcs", "_azure", "_hdfs"):
-        monkeypatch.setattr(f"lakelet.files.remote.{name}", lambda *args, name=name: made.append((name, *args)))
+    monkeypatch.setattr("lakelet.files.remote._file_system", lambda settings, authority, _: made.append((type(settings), authority)))
     places = {
         "gs://bucket/a/b": "bucket/a/b",
         "abfss://box@account.dfs.core.windows.net/a/b": "box/a/b",
@@ -162,7 +162,8 @@ def test_other_schemes_go_to_their_file_systems(monkeypatch: pytest.MonkeyPatch,
         store, path = open_store(location, RemoteStore)
         assert path == inside
         assert store.uri(f"{path}/c d") == f"{location}/c d".replace(" ", "%20")
-    assert made == [("_gcs",), ("_azure", "account"), ("_hdfs", "host:8020")]
+    azure = (AzureSettings, "box@account.dfs.core.windows.net")
+    assert made == [(GoogleSettings, "bucket"), azure, (HadoopSettings, "host:8020")]
 
 
 def test_where_a_put_is_not_atomic_a_file_gets_its_name_last(tmp_path: Path) -> None:

@@ -81,8 +81,18 @@ def test_errors_name_included_files_too(project):
         (["a.txt"], {}, "USAGE", "a.txt is not a source file"),
         (["a.py"], {"target": "dev"}, "USAGE", "the deployment target 'dev' needs a bundle; {root} has no databricks.yml"),
         (["a.py"], {"params": {"a b": "c"}}, "USAGE", "--param a b=…: a key may hold letters, digits, '_', '-' and '.' only"),
-        (["a.py"], {"storage": "gs://b/x"}, "STORAGE_UNSUPPORTED", "the storage gs://b/x is neither a folder nor on S3"),
-        (["a.py"], {"storage": "dbfs:/x"}, "STORAGE_UNSUPPORTED", "the storage dbfs:/x is neither a folder nor on S3"),
+        (
+            ["a.py"],
+            {"storage": "hdfs://n/x"},
+            "STORAGE_UNSUPPORTED",
+            "no storage can lie at hdfs://n/x",
+        ),
+        (
+            ["a.py"],
+            {"storage": "dbfs:/x"},
+            "STORAGE_UNSUPPORTED",
+            "no storage can lie at dbfs:/x",
+        ),
     ],
 )
 def test_wrong_usage(project, sources, flags, code, what):

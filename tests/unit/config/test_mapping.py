@@ -11,7 +11,7 @@ from lakelet.base.names import Namespace
 from lakelet.config.named_tables import named_tables, table_format
 from lakelet.config.path_map import PathMap, flag_for, moved_folders, pairs_of, python_path_hint
 from lakelet.config.update_config import load_config
-from lakelet.files.remote import is_set_up
+from lakelet.files.stores import is_set_up
 
 BASE = Path("/home/me/project")
 

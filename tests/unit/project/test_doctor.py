@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.stores import S3
 from lakelet.project import doctor
 from lakelet.project.doctor import DoctorCheck
 from lakelet.spark.launch import archives
@@ -177,16 +178,16 @@ def test_a_storage_on_s3_asks_for_its_jars_and_keys(tmp_path: Path, monkeypatch:
     assert not missing.ok
     assert not missing.blocking
     assert "hadoop-aws-3.5.0.jar, " in missing.finding
-    assert "lakelet doctor --fetch-s3" in missing.remedy
+    assert "lakelet doctor --fetch-store s3" in missing.remedy
     (tmp_path / "jars").mkdir()
-    for jar in env.S3_JAR_NAMES:
+    for jar in env.STORE_PACKAGES["s3"].jars:
         with zipfile.ZipFile(tmp_path / "jars" / jar, "w") as content:
             content.writestr("x", "x")
-    assert "AWS_SECRET_ACCESS_KEY" in doctor.check_s3().remedy
+    assert "AWS_SECRET_ACCESS_KEY" in doctor.check_store(S3).remedy
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    assert doctor.check_s3().ok
-    assert "Amazon, region eu-west-1" in doctor.check_s3().finding
+    assert doctor.check_store(S3).ok
+    assert "Amazon, region eu-west-1" in doctor.check_store(S3).finding
 
 
 def test_an_archive_for_another_java_is_told_apart_from_none(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.phases import Phase, reported_to
 from lakelet.spark.launch import environment as env
 from tests.paths import ROOT
 from tests.unit.spark.fake_java import MakeJava, calls, put_jars
@@ -191,15 +192,30 @@ def test_a_fetch_that_fails_gives_the_reason_and_the_ways_round_and_leaves_nothi
 def test_the_jars_for_s3_are_fetched_without_what_they_depend_on(make_java: MakeJava, cache: Path, tmp_path: Path) -> None:
     java = make_java()
     whole = put_jars(tmp_path / "source") / env.JAR_NAMES[0]
-    copies = "".join(f'cp {whole} "$(dirname "$last")/{name}"; ' for name in env.S3_JAR_NAMES)
+    copies = "".join(f'cp {whole} "$(dirname "$last")/{name}"; ' for name in env.STORE_PACKAGES["s3"].jars)
     asked = tmp_path / "asked.xml"
     java.write_text(java.read_text().replace("*)", f'-cp) for last; do :; done; cp "$5" {asked}; {copies};;\n  *)', 1))
-    assert [path.name for path in env.ensure_s3_jars()] == list(env.S3_JAR_NAMES)
+    assert [path.name for path in env.ensure_package(env.STORE_PACKAGES["s3"])] == list(env.STORE_PACKAGES["s3"].jars)
     wanted = '<dependency org="software.amazon.awssdk" name="s3" rev="2.35.4" transitive="false"/>'
     assert wanted in asked.read_text()
     before = calls(java)
-    assert env.ensure_s3_jars() == env.s3_jars()
+    assert env.ensure_package(env.STORE_PACKAGES["s3"]) == env.package_jars(env.STORE_PACKAGES["s3"])
     assert calls(java) == before
+
+
+def test_each_jar_is_reported_as_it_arrives_with_the_bytes_of_all(make_java: MakeJava, cache: Path, tmp_path: Path) -> None:
+    java, names = make_java(), list(env.STORE_PACKAGES["s3"].jars)
+    whole = put_jars(tmp_path / "source") / env.JAR_NAMES[0]
+    copies = "".join(f'cp {whole} "$7/{name}"; cp {whole} "$(dirname "$last")/{name}"; ' for name in names)
+    java.write_text(java.read_text().replace("*)", f'-cp) for last; do :; done; mkdir "$7"; {copies};;\n  *)', 1))
+    phases: list[Phase] = []
+    with reported_to(phases.append):
+        env.ensure_package(env.STORE_PACKAGES["s3"])
+    first, *arrived = phases
+    assert str(first) == "Fetching the jars for s3a 0.0/12.9 MB"
+    assert {phase.text.removeprefix("Fetching ") for phase in arrived} == set(names)
+    assert len(set(phases)) == len(phases)
+    assert arrived[-1].done == len(names) * whole.stat().st_size
 
 
 def test_half_a_fetch_puts_nothing_into_the_cache(make_java: MakeJava, cache: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.stores import S3
 from lakelet.spark.launch import archives, java_process, session
 from lakelet.spark.launch import environment as env
 
@@ -103,7 +104,7 @@ def test_s3_comes_last_on_the_class_path_and_tells_no_secret(delta: env.Jars, mo
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     more = [Path("/jars/hadoop-aws.jar"), Path("/jars/bundle.jar")]
-    settings = session.session_settings(delta, app_name="a", master=None, conf={}, more=more)
+    settings = session.session_settings(delta, app_name="a", master=None, conf={}, more=more, stores=[S3])
     assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:5000"
     assert settings["spark.hadoop.fs.s3a.endpoint.region"] == "eu-west-1"
     assert "spark.sql.streaming.checkpointFileManagerClass" not in settings
@@ -111,7 +112,7 @@ def test_s3_comes_last_on_the_class_path_and_tells_no_secret(delta: env.Jars, mo
     assert command[2].startswith(delta.class_path)
     assert command[2].endswith("/jars/hadoop-aws.jar:/jars/bundle.jar")
     assert "very-secret-word" not in " ".join(command)
-    cluster = session.session_settings(delta, app_name="a", master="spark://h:7077", conf={}, more=more)
+    cluster = session.session_settings(delta, app_name="a", master="spark://h:7077", conf={}, more=more, stores=[S3])
     assert cluster["spark.jars"].endswith("file:///jars/hadoop-aws.jar,file:///jars/bundle.jar")
 
 

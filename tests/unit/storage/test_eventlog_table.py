@@ -20,7 +20,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.paths import any_path, names_in
-from lakelet.files.remote import delta_options
+from lakelet.files.stores import delta_options
 from lakelet.inspection.inspector import list_tables, read_rows
 from lakelet.storage.eventlog import table as log_table
 from lakelet.storage.eventlog.events import Event, Origin

@@ -21,7 +21,8 @@ from urllib.parse import unquote
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import storage_failure, sync_folder
-from lakelet.files.remote import RemoteStore, encoded, open_store, scheme_of
+from lakelet.files.remote import RemoteStore, encoded, open_store
+from lakelet.files.stores import scheme_of
 
 
 @dataclass(frozen=True)

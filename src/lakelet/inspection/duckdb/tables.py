@@ -15,8 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from lakelet.base.names import Namespace, TableName
 from lakelet.files.delta_rs import is_mapped, open_or_none, query, schema_fields
-from lakelet.files.paths import AnyPath
-from lakelet.files.remote import is_s3
+from lakelet.files.paths import AnyPath, RemotePath
 from lakelet.files.table_files import located
 from lakelet.inspection.duckdb.queries import Queries, Query, StoredRelation, parsed
 from lakelet.inspection.duckdb.values import (
@@ -56,7 +55,7 @@ class Tables:
     """
 
     def __init__(self, storage: AnyPath, space: Namespace | None = None) -> None:
-        if is_s3(storage):
+        if isinstance(storage, RemotePath):
             raise NotSame("the storage is not on this machine")
         self._storage = Storage(storage)
         self._registry = self._storage.registry()

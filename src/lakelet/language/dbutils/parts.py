@@ -16,7 +16,8 @@ from lakelet.base.user_code import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, flag_for, needs_map
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.reads import note_stale_reason
-from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, scheme_of
+from lakelet.files.remote import RemoteStore, open_store
+from lakelet.files.stores import SCHEMES, is_set_up, scheme_of
 from lakelet.language.registry import Notice, note_look
 
 Note = Callable[[Notice], None]

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,23 +48,51 @@ _AWS_MODULES = (
     *("identity-spi", "json-utils", "metrics-spi", "netty-nio-client", "profiles", "protocol-core", "regions", "retries", "retries-spi"),
     *("s3", "s3-transfer-manager", "sdk-core", "sts", "third-party-jackson-core", "utils", "utils-lite"),
 )
-_S3 = {
+_S3_JARS = {
     "hadoop-aws-3.5.0.jar": ("org.apache.hadoop", "hadoop-aws", "3.5.0"),
     "analyticsaccelerator-s3-1.3.1.jar": ("software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3", "1.3.1"),
     "eventstream-1.0.1.jar": ("software.amazon.eventstream", "eventstream", "1.0.1"),
     "reactive-streams-1.0.4.jar": ("org.reactivestreams", "reactive-streams", "1.0.4"),
     **{f"{module}-{_AWS_VERSION}.jar": ("software.amazon.awssdk", module, _AWS_VERSION) for module in _AWS_MODULES},
 }
+# Google's connector with all that it depends on, under names of its own.
+_GOOGLE_JARS = {"gcs-connector-4.0.4-shaded.jar": ("com.google.cloud.bigdataoss", "gcs-connector", "4.0.4")}
 JAR_NAMES = tuple(_DELTA)
-S3_JAR_NAMES = tuple(_S3)
 _FETCH_SECONDS = 1800
 _LOOK_SECONDS = 0.3
 _VERSION = re.compile(r'__version__[^=]*= *["\'](.+)["\']')
 _SHOWN_JARS = 3
 JAR_BYTES = 9_629_779
 """Size of Delta's two jars together, for the progress of fetching them."""
-S3_JAR_BYTES = 12_858_213
-"""Size of those for `s3a://`."""
+
+
+@dataclass(frozen=True)
+class JarPackage:
+    """Jars that a session gets beside Spark's and Delta's, where a project needs them.
+
+    Attributes:
+        what: the jars, in a sentence.
+        jars: name of each: its group, module and version in a Maven repository.
+        bytes: the size of all together.
+        remedy: what to type to get them.
+    """
+
+    what: str
+    jars: Mapping[str, tuple[str, str, str]]
+    bytes: int
+    remedy: str
+
+    @property
+    def megabytes(self) -> str:
+        """Their size in words."""
+        return f"{round(self.bytes / 1_000_000)} MB"
+
+
+STORE_PACKAGES: Mapping[str, JarPackage] = {
+    "s3": JarPackage("the jars for s3a", _S3_JARS, 12_858_213, "Type: lakelet doctor --fetch-store s3 (13 MB, once)"),
+    "gs": JarPackage("the jar for gs", _GOOGLE_JARS, 40_521_713, "Type: lakelet doctor --fetch-store gs (41 MB, once)"),
+}
+"""With these Spark reads and writes a kind of store; by the name that `StoreKind.jars` gives."""
 
 Fetched = Callable[[str, int], None]
 """Function that is called with the name of the jar that is arriving and the number of bytes of all jars received so far."""
@@ -252,9 +280,9 @@ def jars() -> Jars:
     return Jars(*_present_jars(JAR_NAMES, "Type: lakelet doctor --fetch (or: make setup)"))
 
 
-def s3_jars() -> tuple[Path, ...]:
-    """Return the jars with which Spark reads and writes `s3a://`, from the same folders as `jars`. Raises JARS_MISSING. Asks no network."""
-    return _present_jars(S3_JAR_NAMES, "Type: lakelet doctor --fetch-s3 (13 MB, once)")
+def package_jars(package: JarPackage) -> tuple[Path, ...]:
+    """Return the jars of a package, from the same folders as `jars`. Raises JARS_MISSING when one is absent. Asks no network."""
+    return _present_jars(tuple(package.jars), package.remedy)
 
 
 def _present_jars(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
@@ -280,20 +308,29 @@ def ensure_jars() -> Jars:
         return fetch_jars(_phases("Delta's jars", JAR_BYTES))
 
 
-def ensure_s3_jars() -> tuple[Path, ...]:
-    """Return the jars for `s3a://`, fetching them first (13 MB) when the cache has none."""
+def ensure_package(package: JarPackage) -> tuple[Path, ...]:
+    """Return the jars of a package. Where the cache lacks one, all are fetched first; with `LAKELET_JARS`, never. Raises JARS_MISSING.
+
+    What is fetched is reported as a phase.
+    """
     try:
-        return s3_jars()
+        return package_jars(package)
     except LakeletError:
         if os.environ.get("LAKELET_JARS"):
             raise
-        return fetch_s3_jars()
+        return fetch_package(package, _phases(package.what, package.bytes))
 
 
 def _phases(what: str, size: int) -> Fetched:
     """Report that jars are fetched as a phase, and return the function that reports how far it is."""
     report_phase(Phase(f"Fetching {what}", 0, size, in_bytes=True))
     return lambda name, done: report_phase(Phase(f"Fetching {name}", min(done, size), size, in_bytes=True))
+
+
+def fetch_package(package: JarPackage, fetched: Fetched) -> tuple[Path, ...]:
+    """Get the jars of a package into the cache and return them. Raises, and calls `fetched`, as `fetch_jars` does."""
+    fetch(f"{package.what[0].upper()}{package.what[1:]}", package.jars, fetched)
+    return package_jars(package)
 
 
 def fetch_jars(fetched: Fetched | None = None) -> Jars:
@@ -303,12 +340,6 @@ def fetch_jars(fetched: Fetched | None = None) -> Jars:
     """
     fetch("Delta's jars", _DELTA, fetched)
     return jars()
-
-
-def fetch_s3_jars() -> tuple[Path, ...]:
-    """Get the jars for `s3a://` into the cache and return them. Raises like `fetch_jars`."""
-    fetch("The jars for s3a", _S3, _phases("the jars for s3a", S3_JAR_BYTES))
-    return s3_jars()
 
 
 def fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetched | None = None) -> None:
@@ -321,7 +352,7 @@ def fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetche
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
         work = Path(temporary)
-        command, arrived = _ivy_command(java, work, wanted.values()), dict[str, int]()
+        command, arrived = _ivy_command(java, work, wanted), dict[str, int]()
 
         def look() -> None:
             for name, size in _received(work / "ivy").items():
@@ -367,20 +398,30 @@ def _received(folder: Path) -> dict[str, int]:
     return {path.name.removesuffix(".part"): path.stat().st_size for path in folder.rglob("*.jar*")}
 
 
-def _ivy_command(java: Java, work: Path, wanted: Iterable[tuple[str, str, str]]) -> list[str]:
-    dependencies = "".join(f'<dependency org="{group}" name="{module}" rev="{rev}" transitive="false"/>' for group, module, rev in wanted)
+def _ivy_command(java: Java, work: Path, wanted: Mapping[str, tuple[str, str, str]]) -> list[str]:
+    dependencies = "".join(_ivy_dependency(name, *coordinates) for name, coordinates in wanted.items())
     info = '<info organisation="lakelet" module="jars"/>'
-    (work / "ivy.xml").write_text(f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>')
+    (work / "ivy.xml").write_text(
+        f'<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">{info}<dependencies>{dependencies}</dependencies></ivy-module>'
+    )
     ivy = next(iter(sorted((spark_home() / "jars").glob("ivy-*.jar"))), None)
     if ivy is None:
         raise LakeletError("PYSPARK_BROKEN", f"{spark_home()} holds no Ivy jar", todo=f"Reinstall pyspark=={SPARK_VERSION}.")
-    pattern = str(work / "[artifact]-[revision].[ext]")
+    pattern = str(work / "[artifact]-[revision](-[classifier]).[ext]")
     command = [str(java.executable), "-cp", str(ivy), "org.apache.ivy.Main", "-ivy", str(work / "ivy.xml"), "-cache", str(work / "ivy")]
     mirror = os.environ.get("LAKELET_MAVEN")
     if mirror:
         (work / "settings.xml").write_text(_mirror_settings(mirror))
         command += ["-settings", str(work / "settings.xml")]
-    return [*command, "-types", "jar", "-retrieve", pattern]
+    return [*command, "-types", "jar", "bundle", "-retrieve", pattern]
+
+
+def _ivy_dependency(name: str, group: str, module: str, rev: str) -> str:
+    """One jar. What its file's name has behind module and version is its classifier."""
+    classifier = name.removeprefix(f"{module}-{rev}").removesuffix(".jar").lstrip("-")
+    start = f'<dependency org="{group}" name="{module}" rev="{rev}" transitive="false"'
+    artifact = f'<artifact name="{module}" type="jar" ext="jar" m:classifier="{classifier}"/>'
+    return f"{start}>{artifact}</dependency>" if classifier else f"{start}/>"
 
 
 def _mirror_settings(url: str) -> str:

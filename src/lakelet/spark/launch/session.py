@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import report
 from lakelet.base.user_code import PACKAGE
-from lakelet.files.remote import S3Settings
 from lakelet.files.scratch import scratch_folder
+from lakelet.files.stores import KINDS, StoreKind
 from lakelet.jvm.first_session import look_up_sources, session_of
 from lakelet.jvm.hadoop import write_no_checksum_files
 from lakelet.jvm.local_files import use_quick_local_files
 from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import archive_path, note_use
-from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
+from lakelet.spark.launch.environment import STORE_PACKAGES, Jars, ensure_jars, ensure_package, require_java
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.quick_start import import_pyspark
 from lakelet.spark.launch.resident.client import warm_session
@@ -119,14 +119,15 @@ class Launch:
         input_bytes: int | None,
         conf: Mapping[str, str],
         *,
-        s3: bool,
+        stores: Sequence[StoreKind],
         worker_python: str | None,
         lasts: bool,
     ) -> Launch:
         """Find out what the session needs, and set the variables of this process that Spark reads only there. Raises as `start_session`."""
         java, delta = require_java(), ensure_jars()
-        more = ensure_s3_jars() if s3 else ()
-        settings = session_settings(delta, app_name=app_name, master=master, conf=conf, more=more)
+        wanted = [STORE_PACKAGES[kind.jars] for kind in stores if kind.jars]
+        more = tuple(jar for package in wanted for jar in ensure_package(package))
+        settings = session_settings(delta, app_name=app_name, master=master, conf=conf, more=more, stores=stores)
         local = settings["spark.master"].startswith("local")
         # Workers must run the driver's version of Python; Spark reads these only here, and Java the second one.
         os.environ["PYSPARK_PYTHON"] = worker_python or (python_executable() if local else sys.executable)
@@ -151,7 +152,7 @@ def start_session(
     master: str | None = None,
     input_bytes: int | None = None,
     conf: Mapping[str, str] | None = None,
-    s3: bool = False,
+    stores: Sequence[StoreKind] = (),
     worker_python: str | None = None,
     lasts: bool = False,
     meanwhile: Callable[[], None] | None = None,
@@ -164,7 +165,7 @@ def start_session(
         input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `java_process.tuning_options`), and below
             `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
         conf: further Spark settings; they win over Lakelet's.
-        s3: `s3a://` is read and written by Spark itself. Takes more jars, fetched when they are not there (13 MB).
+        stores: what Spark itself reads and writes there. Takes more jars, fetched when they are not there.
         worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
             nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
         lasts: the process goes on for long, so that what takes time at its start pays for itself: both compilers, `local_files`.
@@ -178,7 +179,7 @@ def start_session(
         running = _running_session()
         if running is not None:
             return running
-    launch = Launch.of(app_name, master, input_bytes, conf or {}, s3=s3, worker_python=worker_python, lasts=lasts)
+    launch = Launch.of(app_name, master, input_bytes, conf or {}, stores=stores, worker_python=worker_python, lasts=lasts)
     if launch.is_plain:
         session = warm_session(launch.command, launch.settings)
         if session is not None:
@@ -198,9 +199,12 @@ def start_session(
 
 
 def session_settings(
-    delta: Jars, *, app_name: str, master: str | None, conf: Mapping[str, str], more: Sequence[Path] = ()
+    delta: Jars, *, app_name: str, master: str | None, conf: Mapping[str, str], more: Sequence[Path] = (), stores: Sequence[StoreKind] = ()
 ) -> dict[str, str]:
-    """Return every Spark setting of a new session: Lakelet's for this kind of master, then `conf` over them. `more`: the jars for `s3a://`."""
+    """Return every Spark setting of a new session: Lakelet's for this kind of master, then `conf` over them.
+
+    `more`: jars beside Delta's; `stores`: those for these kinds are among them.
+    """
     url = conf.get("spark.master") or master or f"local[{cores()}]"
     settings = {
         "spark.master": url,
@@ -215,10 +219,11 @@ def session_settings(
         settings |= {**_LOCAL, "spark.sql.shuffle.partitions": partitions, "spark.databricks.delta.snapshotPartitions": partitions}
     else:
         settings["spark.jars"] = ",".join(path.as_uri() for path in (*delta.paths, *more))
-    if more:
+    if stores:
         # Spark's own choice replaces a file whose name is taken; the one for local disks cannot do that on an object store.
         settings.pop("spark.sql.streaming.checkpointFileManagerClass", None)
-        settings |= S3Settings.of(os.environ).spark_settings()
+        for kind in stores:
+            settings |= kind.settings.of(os.environ).spark_settings()
     if conf.get("spark.ui.enabled", "false").lower() != "true":
         settings |= _WITHOUT_PAGE
     return {**settings, **conf}
@@ -279,7 +284,7 @@ def _new_session(java: java_process.JavaProcess, launch: Launch, *, meanwhile: C
 
 
 def _equip_workers(context: SparkContext) -> None:
-    """Give Python processes that do not share this one's packages what Auto Loader's readers need: Lakelet's code, and where S3 is."""
+    """Give Python processes that do not share this one's packages what Auto Loader's readers need: our code, and where stores are."""
     archive = scratch_folder("code") / "lakelet-code.zip"
     package = Path(PACKAGE)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
@@ -288,4 +293,5 @@ def _equip_workers(context: SparkContext) -> None:
     context.addPyFile(str(archive))
     # Where Spark plans a stream it looks for added files in a folder of its own, and they are not there (Spark 4.2.0).
     path = [str(archive), *filter(None, [context.environment.get("PYTHONPATH")])]
-    context.environment.update({**S3Settings.of(os.environ).variables(), "PYTHONPATH": os.pathsep.join(path)})
+    addresses = {name: value for kind in KINDS for name, value in kind.settings.of(os.environ).variables().items()}
+    context.environment.update({**addresses, "PYTHONPATH": os.pathsep.join(path)})

@@ -27,7 +27,7 @@ from lakelet.base.user_code import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.files.delta_log import TableLog, streams_from_log
 from lakelet.files.reads import note_stale_reason
-from lakelet.files.remote import scheme_of
+from lakelet.files.stores import scheme_of
 from lakelet.jvm.frames import loaded, of_java
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import Dataset

@@ -13,7 +13,7 @@ from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base.names import quoted
 from lakelet.base.user_code import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, only_on_databricks
-from lakelet.files.remote import is_set_up, scheme_of
+from lakelet.files.stores import is_set_up, scheme_of
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.hadoop import has_file_system
 from lakelet.jvm.sessions import active_context, plain_reader

@@ -22,7 +22,7 @@ from lakelet.base.user_code import PACKAGE, is_library
 from lakelet.config.path_map import WORKSPACE_ROOTS, PathMap, is_of_workspace
 from lakelet.files import old_pathlib
 from lakelet.files.audit import Listener
-from lakelet.files.remote import scheme_of
+from lakelet.files.stores import scheme_of
 from lakelet.spark.names.outside import active_map
 
 

@@ -23,7 +23,7 @@ from lakelet.files.delta_log import TableLog
 from lakelet.files.delta_rs import open_table
 from lakelet.files.durable import create_atomically, writing
 from lakelet.files.paths import LOG, AnyPath, RemotePath
-from lakelet.files.remote import delta_options
+from lakelet.files.stores import delta_options
 
 SMALL_FILES = 50
 """From so many small files on the log is compacted."""

@@ -20,7 +20,7 @@ from lakelet.base.redaction import redacted
 from lakelet.base.terminals import VOLATILE
 from lakelet.files import signatures
 from lakelet.files.reads import Access
-from lakelet.files.remote import scheme_of
+from lakelet.files.stores import scheme_of
 from lakelet.flows.environment import UpdateMemory
 from lakelet.flows.stream_decisions import note_decision
 from lakelet.language.model import Kind

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cloud.conftest import Lake
+from tests.gcs import GoogleServer
 from tests.s3 import S3Server
-from tests.s3_gate import Gate, s3_gate
+from tests.store_gate import Gate, store_gate
 
 PIPELINE = """
     import dlt
@@ -33,6 +33,7 @@ spark.hadoop.fs.s3a.attempts.maximum 1
 spark.hadoop.fs.s3a.retry.limit 1
 spark.hadoop.fs.s3a.retry.interval 10ms
 spark.hadoop.fs.s3a.connection.timeout 3s
+spark.hadoop.fs.gs.http.max.retry 1
 """
 NAMED = {"STORE_FAILED", "STORAGE_FAILED", "EVENT_LOG_FAILED"}
 STEPS = {
@@ -52,30 +53,37 @@ def _codes(text: str) -> set[str]:
     return set(re.findall(r"\[([A-Z_]{5,})\]", text)) | ({"a traceback"} if "Traceback (most" in text else set())
 
 
-@pytest.fixture
-def gate(s3: S3Server) -> Iterator[Gate]:
-    with s3_gate(s3.url) as opened:
-        yield opened
+CASES = [("s3", step) for step in STEPS] + [("google", step) for step in ("the registry", "the offset of a batch", "the commit of rows")]
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_store_that_goes_away_in_the_middle_of_a_step_loses_nothing(step: str, lake: Lake, gate: Gate, tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "spark-defaults.conf").write_text(IMPATIENT)
-    lake.environment["SPARK_CONF_DIR"] = str(tmp_path / "conf")
-    lake.s3.put("landing/a.json", '{"id":1,"text":"a"}\n{"text":"no id"}\n')
-    through = replace(lake, s3=replace(lake.s3, url=gate.url))
+@pytest.mark.parametrize(("store", "step"), CASES)
+def test_a_store_that_goes_away_in_the_middle_of_a_step_loses_nothing(
+    store: str, step: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    server: S3Server | GoogleServer = request.getfixturevalue(store)
+    with store_gate(server.url) as gate:
+        _lose(Lake(tmp_path, server), gate, STEPS[step])
+
+
+def _lose(lake: Lake, gate: Gate, step: str) -> None:
+    """Lose the store where the second update writes `step`, and look at what the next one makes of it."""
+    (lake.folder / "conf").mkdir()
+    (lake.folder / "conf" / "spark-defaults.conf").write_text(IMPATIENT)
+    lake.environment["SPARK_CONF_DIR"] = str(lake.folder / "conf")
+    lake.store.put("landing/a.json", '{"id":1,"text":"a"}\n{"text":"no id"}\n')
+    through = replace(lake, store=replace(lake.store, url=gate.url))
     through.write(PIPELINE)
-    words = ("pipeline.py", "--param", f"landing={lake.s3.uri('landing')}")
+    words = ("pipeline.py", "--param", f"landing={lake.landing}")
     through.run(*words)
 
-    lake.s3.put("landing/b.json", '{"id":2,"text":"b"}\n{"id":3,"text":"c"}\n{"text":"no id either"}\n')
-    gate.shut_at = STEPS[step]
+    lake.store.put("landing/b.json", '{"id":2,"text":"b"}\n{"id":3,"text":"c"}\n{"text":"no id either"}\n')
+    gate.shut_at = step
     failed = through.attempt("run", *words, "--json", "--storage", through.storage)
     assert gate.refused, "the step was not reached"
     assert failed.returncode in (1, 3)
     assert _codes(failed.stderr) <= NAMED
-    assert {e["error"]["exceptions"][0]["class_name"] for e in map(json.loads, failed.stdout.splitlines()) if e["error"]} <= NAMED
+    errors = [e["error"]["exceptions"][0] for e in map(json.loads, failed.stdout.splitlines()) if e["error"]]
+    assert [e["message"] for e in errors if e["class_name"] not in NAMED] == []
 
     gate.open()
     through.run(*words)

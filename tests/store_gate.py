@@ -1,4 +1,4 @@
-"""A door in front of the S3 server of the tests, on loopback: bytes pass in both directions until it is shut, then nothing answers."""
+"""A door in front of a server of the tests, on loopback: bytes pass in both directions until it is shut, then nothing answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 _REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/1\.1\r\n")
+_NAME_IN_BODY = "uploadType=multipart"
 
 
 @dataclass
@@ -27,19 +28,22 @@ class Gate:
     def open(self) -> None:
         self.shut_at, self.is_shut = None, False
 
-    def lets_through(self, sent: bytes) -> bool:
-        """Whether these bytes of a client, often the beginning of a request, reach the server."""
+    def lets_through(self, sent: bytes, before: str) -> tuple[bool, str]:
+        """Whether these bytes of a client reach the server, and the request line that they belong to; `before`: that of the last ones."""
         request = _REQUEST.match(sent)
-        line = f"{request[1].decode()} {unquote(request[2].decode())}" if request else ""
-        if self.shut_at is not None and line.startswith(("PUT", "POST")) and self.shut_at in line:
+        line = f"{request[1].decode()} {unquote(request[2].decode())}" if request else before
+        named = line if request else ""
+        if _NAME_IN_BODY in line:  # Google's protocol: behind the headers stand the object's name and its bytes
+            named += unquote(sent.decode(errors="replace"))
+        if self.shut_at is not None and line.startswith(("PUT", "POST")) and self.shut_at in named:
             self.is_shut = True
         if self.is_shut:
             self.refused.append(line)
-        return not self.is_shut
+        return not self.is_shut, line
 
 
 @contextmanager
-def s3_gate(server: str) -> Iterator[Gate]:
+def store_gate(server: str) -> Iterator[Gate]:
     """A gate in front of the server at that URL, open."""
     target = urlsplit(server)
     gate = Gate()
@@ -52,8 +56,12 @@ def s3_gate(server: str) -> Iterator[Gate]:
             with socket.create_connection((target.hostname or "", target.port or 80)) as behind:
                 back = threading.Thread(target=_copy, args=(behind, self.request), daemon=True)
                 back.start()
+                line = ""
                 with suppress(OSError):
-                    while (sent := self.request.recv(1 << 16)) and gate.lets_through(sent):
+                    while sent := self.request.recv(1 << 16):
+                        passes, line = gate.lets_through(sent, line)
+                        if not passes:
+                            break
                         behind.sendall(sent)
                 _end(behind), _end(self.request)
                 back.join()

@@ -1,0 +1,42 @@
+"""Kinds of store: what each client is told, and that no credential is in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelet.files.paths import any_path
+from lakelet.files.stores import GOOGLE, KINDS, S3, GoogleSettings, kind_of, scheme_of, stores_of
+from lakelet.spark.launch.environment import STORE_PACKAGES
+
+SECRETS = {
+    "AWS_ACCESS_KEY_ID": "word-1",
+    "AWS_SECRET_ACCESS_KEY": "word-2",
+    "AZURE_STORAGE_ACCOUNT_KEY": "word-3",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/word-4.json",
+}
+
+
+def test_a_storage_may_lie_where_there_are_jars_to_write_with() -> None:
+    assert stores_of("gs://b/x", "s3://b/y", "s3a://b/z", "abfss://c@a.dfs.core.windows.net/", "hdfs://n/x", "/folder") == (GOOGLE, S3)
+    assert {kind.jars for kind in KINDS if kind.jars} == STORE_PACKAGES.keys()
+    assert (kind_of("file:/x"), kind_of("dbfs:/x"), kind_of("gs")) == (None, None, None)
+    assert str(any_path("gs://b/x/")) == "gs://b/x"
+    assert scheme_of("GS://b/x") == "gs"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.schemes[0])
+def test_no_credential_is_in_what_clients_are_told(kind) -> None:
+    found = kind.settings.of({**SECRETS, "AWS_ENDPOINT_URL": "http://h:1", "STORAGE_EMULATOR_HOST": "http://h:1"})
+    told = f"{found} {found!r} {found.variables()} {found.delta_options()} {found.spark_settings()}"
+    assert "word" not in told
+
+
+def test_a_server_other_than_googles_is_named_to_each_client() -> None:
+    found = GoogleSettings.of({"STORAGE_EMULATOR_HOST": "127.0.0.1:4443"})
+    assert found == GoogleSettings.of({"STORAGE_EMULATOR_HOST": "http://127.0.0.1:4443/"})
+    assert found.variables() == {"STORAGE_EMULATOR_HOST": "http://127.0.0.1:4443"}
+    assert found.delta_options() == {"google_base_url": "http://127.0.0.1:4443", "allow_http": "true"}
+    assert found.spark_settings()["spark.hadoop.fs.gs.storage.root.url"] == "http://127.0.0.1:4443/"
+    plain = GoogleSettings.of({})
+    assert (plain.variables(), plain.delta_options(), str(plain)) == ({}, {}, "Google")
+    assert "spark.hadoop.fs.gs.storage.root.url" not in plain.spark_settings()
