@@ -316,6 +316,7 @@ class AnalysisPass:
         checks.check_refresh_policy(dataset, kind, flows[0].batch)
         inputs = tuple(i for i in stored_inputs(nodes, key) if i != key)
         if dataset.sink is not None:
+            checks.check_sink_package(dataset, spark)
             sink_path(dataset, self.inputs.catalog)
             nodes[key] = replace(nodes[key], kind=kind, columns=())
             return AnalyzedDataset(dataset, kind, StructType(), tuple(flows), inputs)

@@ -21,9 +21,11 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.plan_facts import Placeholders, aggregates_all
 from lakelet.analysis.results import BatchPlan
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.cdc.checks import is_unordered
 from lakelet.config.properties import PERSONAL_COLUMNS
+from lakelet.config.tool_settings import PACKAGES, package_missing
 from lakelet.jvm.expressions import uses
 from lakelet.jvm.frames import analyzed, without_rows
 from lakelet.language.model import Dataset, Flow, Kind, RefreshPolicy, Replacement
@@ -129,6 +131,20 @@ def check_refresh_policy(dataset: Dataset, kind: Kind, batch: BatchPlan) -> None
             why=f"[{issue.name}] {issue.reason}",
             todo=f"{f'{issue.remedy} ' if issue.remedy else ''}Or leave the policy out, which then computes all of it.",
         )
+
+
+def check_sink_package(dataset: Dataset, spark: SparkSession) -> None:
+    """Raise PACKAGE_MISSING, at the line of the sink, if its format is that of a package which the session does not have."""
+    assert dataset.sink is not None
+    format = dataset.sink.format.lower()
+    if format in PACKAGES:
+        try:
+            spark.read.format(format).load()
+        except PySparkException as problem:  # also without options, which the reader would need
+            if sentences.FORMAT_MISSING.is_in(str(problem)):
+                error = package_missing(format, dataset.where)
+                error.dataset = str(dataset.name)
+                raise error from None
 
 
 def check_sink_stream(placeholders: Placeholders, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:

@@ -23,6 +23,7 @@ from lakelet.analysis.used_columns import UsedColumns
 from lakelet.cdc import change_feed
 from lakelet.jvm.expressions import check_stream, relation_without_rows, uses
 from lakelet.jvm.frames import analyzed, of_plan, plan_string
+from lakelet.jvm.kafka import topic_options
 from lakelet.jvm.scala import items
 from lakelet.jvm.sessions import java_session
 
@@ -176,7 +177,7 @@ class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
 
     `files`: for each leaf the number of its file source, None for another leaf. A flow may open sources that its query does not read, and
-    may open them in another order.
+    may open them in another order. `topics`: for each leaf the options of a source of Kafka, None for another leaf.
     `plain`: numbers of the file sources of which the query does not read `_metadata`.
 
     `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only. `aggregates`: it aggregates.
@@ -195,12 +196,14 @@ class StreamPlan:
     groups: bool = False
     files: tuple[int | None, ...] = ()
     unversioned: str | None = None
+    topics: tuple[Mapping[str, str] | None, ...] = ()
     plain: frozenset[int] = frozenset()
 
     @property
     def is_known(self) -> bool:
-        """Whether every leaf is a dataset or a file source."""
-        return all(key is not None or number is not None for (key, _), number in zip(self.leaves, self.files, strict=True))
+        """Whether every leaf is a dataset, a file source or a source of Kafka."""
+        leaves = zip(self.leaves, self.files, self.topics, strict=True)
+        return all(key is not None or number is not None or options is not None for (key, _), number, options in leaves)
 
 
 NO_STREAM = StreamPlan((), False)
@@ -218,9 +221,10 @@ def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     groups = any(name.startswith("FlatMapGroups") and name.endswith("WithState") for name in names)
     files = tuple(number for _, number in read)
     aggregates, changing = not names.isdisjoint(_AGGREGATES), unversioned(frame, placeholders)
+    topics = tuple(topic_options(leaf.node) if one == (None, None) else None for leaf, one in zip(found, read, strict=True))
     asked = {number for leaf, number in zip(found, files, strict=True) if not leaf.last_is_hidden}  # a query may have a source twice
     plain = frozenset(number for number in files if number is not None) - asked
-    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, aggregates, feeds, groups, files, changing, plain)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, aggregates, feeds, groups, files, changing, topics, plain)
 
 
 def _is_feed(leaf: Any) -> bool:

@@ -56,11 +56,12 @@ class Location:
         """
         if not self.source:
             return []
-        column, gutter = self.column or 0, f"{self.line} | "
+        source, gutter = redacted(self.source), f"{self.line} | "
+        column = self.column or 0 if source == self.source else 0  # what is blotted out has another width
         room = 120 if width is None else max(20, min(120, width - len(gutter)))
         first = column - 1 - room * 2 // 3 if column > room else 0
-        shown = redacted(self.source[first : first + room].replace("\t", " ").rstrip())
-        before = width_of(self.source[first : column - 1].replace("\t", " ")) if column else 0
+        shown = source[first : first + room].replace("\t", " ").rstrip()
+        before = width_of(source[first : column - 1].replace("\t", " ")) if column else 0
         return [gutter + shown, *([" " * (len(gutter) + before) + "^"] if column else [])]
 
 
@@ -242,6 +243,7 @@ CODES: dict[str, CodeInfo] = {
     "SECRET_MISSING": CodeInfo(_I, "the environment holds no variable for a secret"),
     "SQL_SYNTAX": CodeInfo(_I, "a statement of a SQL source is not understood"),
     "SOURCE_FORMAT_MISSING": CodeInfo(_I, "Spark does not have the connector that a source needs", SourceError),
+    "PACKAGE_MISSING": CodeInfo(_I, "a source or sink needs jars that are fetched for projects whose settings name them"),
     "SQL_STATEMENT_REFUSED": CodeInfo(_I, "a statement that declares nothing stands in a SQL source"),
     "SQL_PARAMETER_UNKNOWN": CodeInfo(_I, "nothing gives a `${key}` or `:key` of a SQL source a value"),
     "PROTECTION_REFUSED": CodeInfo(_I, "a row filter or column mask: ignoring it would show data"),
@@ -302,6 +304,9 @@ CODES: dict[str, CodeInfo] = {
     # run time
     "QUARANTINE_MISCOUNTED": CodeInfo(_F, "the rows for a quarantine are not those that were counted", StateError),
     "STREAM_SOURCE_CHANGED": CodeInfo(_F, "rows of a streaming source were updated or deleted", SourceError),
+    "KAFKA_DATA_LOST": CodeInfo(_F, "a topic does not have the records any more that come next for a flow", SourceError),
+    "KAFKA_TOPIC_MISSING": CodeInfo(_F, "a topic that a flow reads does not exist", SourceError),
+    "KAFKA_UNREACHABLE": CodeInfo(_F, "a broker of Kafka does not answer", SourceError),
     "STREAM_STATE_CHANGED": CodeInfo(
         _F, "stateful operators of a streaming flow changed: the state in its checkpoint does not fit them", StateError
     ),

@@ -19,6 +19,9 @@ _ABOUT_SECRETS = re.compile(
     r"[._-](scope|name|column|col|table|schema|provider|type|file|path|url|endpoint|ttl|timeout|seconds|enabled)$", re.IGNORECASE
 )
 
+_QUOTED_SECRET = re.compile(r"""(?:password|secret|token)\w*\s*=\s*(?P<quote>["'])(?P<value>.+?)(?P=quote)""", re.IGNORECASE)
+"""A secret inside of an option, such as a line of JAAS."""
+
 REDACTED = "[REDACTED]"
 HIDDEN = "***"
 """What samples show of a value of a personal column."""
@@ -53,11 +56,13 @@ def is_secret(key: str) -> bool:
     return bool(_SECRET_KEY.search(key)) and not _ABOUT_SECRETS.search(key)
 
 
-def remember_secrets(settings: Mapping[str, str]) -> None:
-    """Blot out the values of the settings whose keys sound like secrets."""
+def remember_secrets(settings: Mapping[str, Any]) -> None:
+    """Blot out the values of the settings whose keys sound like secrets, also what is quoted in one: a line of JAAS holds a password."""
     for key, value in settings.items():
-        if is_secret(key) and value.lower() not in ("true", "false"):
+        if isinstance(value, str) and is_secret(key) and value.lower() not in ("true", "false"):
             remember(value)
+            for quoted in _QUOTED_SECRET.finditer(value):
+                remember(quoted["value"])
 
 
 def redacted_values(value: Any) -> Any:

@@ -125,6 +125,11 @@ def option_text(value: object) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
+def kafka_option(key: str, value: object) -> object:
+    """Return the value of an option with the names of classes that Kafka's own client has. On Databricks they begin with `kafkashaded.`."""
+    return value.replace("kafkashaded.", "") if isinstance(value, str) and key.lower().startswith("kafka.") else value
+
+
 _FRACTION = re.compile(r"\.([0-9]{1,6})[0-9]*")
 
 

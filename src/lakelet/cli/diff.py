@@ -94,7 +94,7 @@ def _diff_here(asked: o.CommonOptions, names: tuple[str, ...], key: tuple[str, .
         raise LakeletError("USAGE", "--markdown and --json exclude each other")
     pipeline = Pipeline(configured(asked))
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
-        ready_for_spark()
+        ready_for_spark(pipeline.config.packages)
         found = pipeline_diff(pipeline, DiffRequest(names, o.names(asked.select), key, ignored))
     if asked.as_json:
         write_data(json.dumps(found.as_json(), indent=2, ensure_ascii=False, default=str))

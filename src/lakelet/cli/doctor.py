@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars when they are missing.")] = False,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars and the project's packages when they are missing.")] = False,
     fetch_store: Annotated[
         str | None,
         typer.Option("--fetch-store", metavar="NAME", help="Fetch the jars for a store when they are missing: s3 (13 MB), gs (41 MB)."),
@@ -40,6 +40,12 @@ def doctor(
         with shown_phases(sys.stderr):
             (make_archive if archive else fetch_missing_jars)(StepLines())
     from lakelet.project import doctor as found
+
+    if fetch:
+        from lakelet.spark.launch.first_preparation import fetch_missing_packages
+
+        with shown_phases(sys.stderr):
+            fetch_missing_packages(StepLines(), found.named_packages())
 
     checks = found.examine()
     width = max((len(check.name) for check in checks), default=0)

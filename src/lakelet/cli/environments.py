@@ -81,7 +81,7 @@ def promote(asked: o.CommonOptions, name: Name) -> None:
 
     config = configured(asked)
     environment = find_environment(config.storage, name)
-    ready_for_spark()
+    ready_for_spark(config.packages)
     watch, update, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
     try:
         with warm(), stoppable(), stdout_for_data(asked):

@@ -50,7 +50,7 @@ def preview(asked: o.CommonOptions, name: Name, rows: Rows = SHOWN_ROWS) -> None
     pipeline = Pipeline(configured(asked))
     write_lines([Line(f"Computing {printable(name)} with Spark ...", "quiet")], sys.stderr)
     with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
-        ready_for_spark()
+        ready_for_spark(pipeline.config.packages)
         found = previewed(pipeline, name, rows)
     if asked.as_json:
         sys.stdout.write(redacted(json.dumps(found.as_json(), ensure_ascii=False)) + "\n")

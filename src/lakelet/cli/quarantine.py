@@ -57,7 +57,7 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
     from lakelet.pipeline import Pipeline
 
     config = configured(asked)
-    ready_for_spark()
+    ready_for_spark(config.packages)
     watch, update, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
     try:
         with stoppable(), stdout_for_data(asked):

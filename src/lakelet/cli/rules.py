@@ -176,7 +176,7 @@ def _pipeline(asked: o.CommonOptions) -> tuple[Pipeline, Path]:
     from lakelet.pipeline import Pipeline
 
     config = configured(asked)
-    ready_for_spark()
+    ready_for_spark(config.packages)
     return Pipeline(config), config.root / FOLDER
 
 

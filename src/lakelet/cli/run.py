@@ -245,7 +245,7 @@ def _pipeline_and_request(config: PipelineConfig, asked: o.CommonOptions) -> tup
     from lakelet.pipeline import Pipeline
     from lakelet.plan.selection import Request
 
-    ready_for_spark()
+    ready_for_spark(config.packages)
     request = Request(
         o.names(asked.select),
         o.names(asked.full_refresh),

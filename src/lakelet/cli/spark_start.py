@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _LATER_STARTS = "Later starts of Spark will be quicker: a process in the background prepares them now, once (a minute or so)."
 
 
-def ready_for_spark() -> None:
-    """Fetch Delta's jars where they are missing, with a line on stderr, and on a terminal a bar while they arrive.
+def ready_for_spark(packages: Sequence[str] = ()) -> None:
+    """Fetch Delta's jars, and those of the packages, where they are missing, with a line on stderr for each, and on a terminal a bar.
 
     At the end of the command a process is started that makes the class-data archive, where that is missing. Raises JAVA_MISSING or
     JARS_MISSING.
@@ -33,7 +33,7 @@ def ready_for_spark() -> None:
     from lakelet.spark.launch.first_preparation import prepare
 
     with shown_phases(sys.stderr):
-        prepare(StepLines())
+        prepare(StepLines(), packages)
     atexit.unregister(make_later_starts_quick)  # it may be called again, as by each query of a shell
     atexit.register(make_later_starts_quick, os.getpid())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.text import listed
 from lakelet.config.yaml_tree import shown_path
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
@@ -18,7 +19,9 @@ tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) 
 _TEXTS = ("storage", "master", "worker_python", "catalog", "schema", "target")
 _PAIRS = ("map", "table")
 _SWITCHES = ("report",)
-_KEYS = (*_TEXTS, "sources", "parameters", *_PAIRS, *_SWITCHES)
+_KEYS = (*_TEXTS, "sources", "packages", "parameters", *_PAIRS, *_SWITCHES)
+PACKAGES = ("kafka",)
+"""Names that `packages` may hold: jars of Spark's that are fetched for the project (`spark.launch.environment`)."""
 _EXAMPLES = {
     "map": 'For example: map = { "/Volumes/main/raw" = "data" }',
     "table": 'For example: table = { "main.sales.orders" = "data/orders" }',
@@ -29,7 +32,7 @@ _EXAMPLES = {
 class ToolSettings:
     """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: its location.
 
-    `report`: an update writes the page at its end.
+    `report`: an update writes the page at its end. `packages`: names in `PACKAGES`.
     """
 
     present: bool = False
@@ -40,6 +43,7 @@ class ToolSettings:
     schema: str | None = None
     target: str | None = None
     sources: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     maps: tuple[tuple[str, str], ...] = ()
     tables: tuple[tuple[str, str], ...] = ()
@@ -84,6 +88,13 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
         sources = [sources]
     if not isinstance(sources, list) or not all(isinstance(s, str) for s in sources):
         raise bad("sources", "'sources' in [tool.lakelet] must be a list of paths")
+    packages = section.get("packages", [])
+    if not isinstance(packages, list) or not all(isinstance(one, str) for one in packages):
+        raise bad("packages", "'packages' in [tool.lakelet] must be a list of names", todo='For example: packages = ["kafka"]')
+    for name in packages:
+        if name not in PACKAGES:
+            todo = f"Lakelet fetches {listed(PACKAGES, len(PACKAGES))}. Jars of other packages go into the folder `jars` of pyspark."
+            raise bad("packages", f"there is no package {name!r}", nearest=nearest_names(name, PACKAGES), todo=todo)
     parameters = section.get("parameters", {})
     flat = dict(_flat(parameters)) if isinstance(parameters, dict) else None
     if flat is None or not all(isinstance(v, (str, int, float)) for v in flat.values()):
@@ -99,7 +110,20 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
         pairs[key] = tuple(entries.items())
     where = Location(shown, _line_of("map" if section.get("map") else "table", text))
     more: Mapping[str, Any] = {"maps": pairs["map"], "tables": pairs["table"], "where": where, "report": section.get("report", False)}
-    return ToolSettings(True, sources=tuple(sources), parameters=as_text, **texts, **more)
+    lists: Mapping[str, Any] = {"sources": tuple(sources), "packages": tuple(dict.fromkeys(packages))}
+    return ToolSettings(True, parameters=as_text, **lists, **texts, **more)
+
+
+def package_missing(name: str, where: Location | None = None) -> LakeletError:
+    """The error for code that needs a package of `PACKAGES` which its session does not have."""
+    return LakeletError(
+        "PACKAGE_MISSING",
+        f"the data source {name!r} needs the package {name!r}, which this session does not have",
+        where=where,
+        why="Its jars belong neither to pyspark nor to Lakelet, and nothing is fetched that the project does not name.",
+        todo=f'Write packages = ["{name}"] below [tool.lakelet] into the pyproject.toml of the project: the next command fetches them. '
+        "A `lakelet watch` or a notebook that is running has to be started again.",
+    )
 
 
 def setting_line(root: Path, key: str) -> int:

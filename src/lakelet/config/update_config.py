@@ -43,6 +43,7 @@ class PipelineConfig:
     `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
     names of pipelines whose tables it takes over. `event_log`: a name for the event log, beside `event_log`.
     `synced`: the folders that hold the files of the repository.
+    `packages`: names of the jars that Spark gets beside Delta's (`tool_settings.PACKAGES`).
     `only`: keys of the datasets that are analysed, as though the files declared no others; None for all.
     `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).
     """
@@ -58,6 +59,7 @@ class PipelineConfig:
     target: str | None = None
     master: str | None = None
     worker_python: str | None = None
+    packages: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
     development: bool | None = None
     continuous: bool = False
@@ -116,6 +118,7 @@ def load_config(
         target=project.bundle.target if project.bundle else None,
         master=master or environ.get("LAKELET_MASTER") or project.settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or project.settings.worker_python,
+        packages=project.settings.packages,
         remarks=(*project.remarks, *_property_remarks(project, parameters, given, development), *without_secret),
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
@@ -145,6 +148,11 @@ def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ
     environ = os.environ if environ is None else environ
     root = project_above(cwd) or cwd
     return _storage_root(storage, environ, read_tool_settings(root, cwd), root, cwd)
+
+
+def project_packages(cwd: Path) -> tuple[str, ...]:
+    """What the setting `packages` of the project at or above a folder names. Raises CONFIG_INVALID."""
+    return read_tool_settings(project_above(cwd) or cwd, cwd).packages
 
 
 def _continuous(project: PipelineProject) -> bool:

@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -54,7 +53,6 @@ from lakelet.storage.delta import column_mapping
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.locks import lock_of
 
-_PACKAGES = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13", "avro": "org.apache.spark:spark-avro_2.13"}
 _NOT_WRITTEN = frozenset({"path", "tablename"})
 
 
@@ -157,7 +155,7 @@ def _start(task: FlowTask, spark: SparkSession, started: list[_Sending]) -> _Sen
     discard_half_written(task.checkpoint(), state)
     try:
         sending.query.set_result(writer.start())
-    except AnalysisException as problem:
+    except Exception as problem:  # of Java itself where no format of Spark's has that name
         raise _missing_format(task, problem) or problem from None
     return sending
 
@@ -181,16 +179,13 @@ def _missing_format(task: FlowTask, problem: Exception) -> LakeletError | None:
     """The error for a data source that Spark does not have; None for any other problem."""
     if not sentences.FORMAT_MISSING.is_in(str(problem)):
         return None
-    format, version = _sink(task).format, task.environment.spark.version
-    package = _PACKAGES.get(format.lower())
-    what = f"package {package}:{version} and what it depends on" if package else "package that has it"
     return LakeletError(
         "SINK_FORMAT_MISSING",
-        f"Spark has no data source {format!r} here",
+        f"Spark has no data source {_sink(task).format!r} here",
         where=task.dataset.where,
         dataset=str(task.dataset.name),
         why=first_line(problem),
-        todo=f"Put the jars of the {what} into the folder `jars` of pyspark, or leave the flow {task.name} out with --select.",
+        todo=f"Put the jars of the package that has it into the folder `jars` of pyspark, or leave the flow {task.name} out with --select.",
     )
 
 
@@ -299,8 +294,10 @@ def run_sink_once(task: FlowTask) -> None:
     with flow_session(task.environment.spark, task.conf) as spark:
         try:
             rows = _hand_over(task, _frame(task, _reader(task, spark)), 0, app_id=str(id))
-        except PySparkException as problem:
+        except Exception as problem:
             missing = _missing_format(task, problem)
+            if missing is None and not isinstance(problem, PySparkException):
+                raise
             where, dataset = task.declared.where, str(task.dataset.name)
             raise missing or run_failure(problem, dataset=dataset, where=where, what="the flow failed while it ran") from None
     if rows is not None:

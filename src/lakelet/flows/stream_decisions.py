@@ -17,6 +17,7 @@ from lakelet.files.delta_log import TableLog
 from lakelet.flows.checkpoints import Checkpoint, read_checkpoint
 from lakelet.flows.context import FlowTask
 from lakelet.flows.planning_events import note_recompute
+from lakelet.flows.topics import topics_position
 from lakelet.plan.decisions import UNKNOWN_SOURCE, Decision, SourceListing, SourcePosition, Strategy, stream_decision
 from lakelet.storage.eventlog.states import EventType, OperationState
 
@@ -60,6 +61,9 @@ def _positions(task: FlowTask, checkpoint: Checkpoint, listings: list[SourceList
     found: list[SourcePosition] = []
     examined: dict[str, int] = {}
     for leaf, ((key, allowed), number, offset) in enumerate(zip(stream.leaves, stream.files, checkpoint.offsets, strict=True)):
+        if key is None and (options := stream.topics[leaf]) is not None:
+            found.append(topics_position(task, leaf, options, offset))
+            continue
         if key is None:
             assert number is not None
             found.append(_file_position(task, number, sources[number], offset, listings))

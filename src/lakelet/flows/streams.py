@@ -36,6 +36,7 @@ from lakelet.flows.metrics import Totals, emit_change, emit_stream_progress, emi
 from lakelet.flows.micro_batches import MicroBatches
 from lakelet.flows.source_upkeep import check_sources, clean_sources, follow_file_sources
 from lakelet.flows.target_table import finish, has_batch, quarantine_of, with_source_file
+from lakelet.flows.topics import check_topics
 from lakelet.jvm.streams import end_listening, release
 from lakelet.language.registry import reading
 from lakelet.spark.errors.conditions import conditions, java_class
@@ -105,6 +106,7 @@ def drained(task: FlowTask, start: Callable[[SparkSession], Query], kept: Query 
             emit_stream_progress(task, batches.query.result(), before)
         else:
             with flow_session(task.environment.spark, task.conf) as spark:
+                check_topics(task)
                 batches = start(spark)
                 failure = _wait(spark, batches)
                 emit_stream_progress(task, batches.query.result())

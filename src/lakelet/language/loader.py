@@ -23,6 +23,7 @@ from lakelet.base.user_code import class_and_text, code_location, display_path, 
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
 from lakelet.config.rule_files import read_rule_file, rule_files
+from lakelet.config.tool_settings import PACKAGES, package_missing
 from lakelet.language import api
 from lakelet.language.api import dlt_modules
 from lakelet.language.dbutils import InjectedNames
@@ -280,12 +281,14 @@ _CONNECTORS = (sentences.FORMAT_MISSING, sentences.NO_DRIVER, sentences.DRIVER_C
 def without_connector(error: BaseException, connector: str | None = None) -> LakeletError | None:
     """SOURCE_FORMAT_MISSING for an error that says that Spark needs a package to read what the code asks for; None for any other.
 
-    `connector`: what is missing, where the caller knows it.
+    PACKAGE_MISSING where the project's settings can name that package. `connector`: what is missing, where the caller knows it.
     """
     found = filter(None, (sentence.find(str(error)) for sentence in _CONNECTORS))
     name = connector or next((match["name"] for match in found), None)
     if name is None:
         return None
+    if name.lower() in PACKAGES:
+        return package_missing(name.lower())
     return LakeletError(
         "SOURCE_FORMAT_MISSING",
         f"the source needs a connector that this session does not have: {name}",

@@ -11,7 +11,8 @@ from typing import Any
 
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
-from lakelet.base.text import option_text
+from lakelet.base.redaction import remember_secrets
+from lakelet.base.text import kafka_option, option_text
 from lakelet.base.user_code import caller_location, function_location
 from lakelet.language.argument_types import F, Settings
 from lakelet.language.arguments import invalid
@@ -111,7 +112,9 @@ def _checked_options(options: Any, where: Location) -> dict[str, str]:
     for key in options:
         if key.lower() == _CHECKPOINT:
             active_registry().note(f"the option {key} of a sink has no effect: the flow's checkpoint lies in the storage", where)
-    return {key: option_text(value) for key, value in options.items() if key.lower() != _CHECKPOINT}
+    texts = {key: option_text(kafka_option(key, value)) for key, value in options.items() if key.lower() != _CHECKPOINT}
+    remember_secrets(texts)
+    return texts
 
 
 def _delta_table_name(options: Mapping[str, str], where: Location) -> TableName | None:

@@ -15,7 +15,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
-from lakelet.config.update_config import find_storage
+from lakelet.config.update_config import find_storage, project_packages
 from lakelet.files.stores import StoreKind, stores_of
 from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
@@ -45,7 +45,7 @@ class DoctorCheck:
 def examine() -> list[DoctorCheck]:
     """Return every check in the order of what builds on what. Takes well under a second; starts no Spark and asks no network."""
     checks = [check() for check in _CHECKS]
-    return [*checks, *map(check_store, _stores())]
+    return [*checks, *map(check_store, _stores()), *check_project()]
 
 
 def can_run(checks: list[DoctorCheck]) -> bool:
@@ -148,6 +148,33 @@ def check_store(kind: StoreKind) -> DoctorCheck:
         return DoctorCheck(name, False, finding, f"Set {' and '.join(kind.keys)}, unless the machine has a role.", blocking=False)
     jars = f"{len(found)} jar{'s' if len(found) > 1 else ''} in {found[0].parent}"
     return DoctorCheck(name, True, f"{jars}; {kind.settings.of(os.environ)}")
+
+
+def check_package(name: str) -> DoctorCheck:
+    """The jars of a package that the project's setting `packages` names."""
+    package = env.PACKAGES[name]
+    try:
+        found = env.package_jars(package)
+    except LakeletError as error:
+        finding = f"{error.what}; the first run fetches them ({package.megabytes})"
+        return DoctorCheck(f"package {name}", False, finding, error.todo or "", blocking=bool(os.environ.get("LAKELET_JARS")))
+    return DoctorCheck(f"package {name}", True, f"{len(found)} jars in {found[0].parent}")
+
+
+def check_project() -> list[DoctorCheck]:
+    """The packages that the current project names, or its settings where they cannot be read."""
+    try:
+        return [check_package(name) for name in project_packages(Path.cwd())]
+    except LakeletError as error:
+        return [DoctorCheck("settings", False, f"{error.what} ({error.where})" if error.where else error.what, error.todo or str(error))]
+
+
+def named_packages() -> tuple[str, ...]:
+    """What the setting `packages` of the current project names."""
+    try:
+        return project_packages(Path.cwd())
+    except LakeletError:
+        return ()  # see `check_project`
 
 
 def _stores() -> tuple[StoreKind, ...]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lakelet.config.update_config import project_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +21,8 @@ def shared_session() -> SparkSession:
     """
     from lakelet.spark.launch.session import start_session
 
-    session = start_session(app_name="pytest", input_bytes=0, meanwhile=_import_what_runs)
+    packages = project_packages(Path.cwd())
+    session = start_session(app_name="pytest", input_bytes=0, packages=packages, meanwhile=_import_what_runs)
     from pyspark.logger import PySparkLogger
 
     from lakelet.spark.session_clones import PYSPARK_LOGGERS

@@ -70,6 +70,21 @@ def test_a_missing_connector_is_one_coded_error_of_analysis(project):
     assert any("kinesis" in e.what for e in errors)
 
 
+def test_a_source_of_a_package_that_the_project_does_not_name_says_what_to_write_and_where_it_is_read(project):
+    p = project("""
+        import dlt
+
+        @dlt.table
+        def messages():
+            return spark.readStream.format("Kafka").option("subscribe", "t").load()
+    """)
+
+    (error,) = p.refused()
+
+    assert (error.code, error.where.line) == ("PACKAGE_MISSING", 6)
+    assert 'packages = ["kafka"] below [tool.lakelet]' in error.todo
+
+
 def test_a_connector_that_is_missing_while_a_file_is_loaded_is_the_same_error(project):
     p = project("""
         import dlt

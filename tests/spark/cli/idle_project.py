@@ -240,7 +240,7 @@ def answered(asked):
     os.chdir(asked["folder"])
     sys.path[0] = asked["folder"]
     sys.path += asked["search"]
-    first_start.ready_for_spark = lambda: None
+    first_start.ready_for_spark = lambda packages: None
     answer.unchanged = unchanged
     answer._emitted = lambda *_: say("given")
     pipeline.Pipeline._update = lambda *_: say("there is no record")

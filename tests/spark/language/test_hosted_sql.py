@@ -66,7 +66,7 @@ def test_functions_that_this_session_does_not_have_are_refused_at_their_place(pr
         "refused.sql",
     )
     found = {one.code: one.where.line for one in p.refused()}
-    assert found == {"SOURCE_FORMAT_MISSING": 1, "NOT_SUPPORTED_YET": 3}
+    assert found == {"PACKAGE_MISSING": 1, "NOT_SUPPORTED_YET": 3}
 
 
 @pytest.mark.slow

@@ -47,6 +47,14 @@ def test_a_secret_is_in_no_part_of_an_event():
         assert shown.count("connect [REDACTED] [REDACTED] prod true") == 5
 
 
+def test_the_password_in_a_line_of_jaas_is_blotted_out_by_itself_too():
+    line = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="hunter-22";'
+    remember_secrets({"kafka.sasl.jaas.config": line, "kafka.ssl.keystore.password": "store-33", "kafka.ssl.keystore.location": "/k.jks"})
+    assert (
+        redaction.redacted(f"{line} or hunter-22 or store-33 in /k.jks of ann") == "[REDACTED] or [REDACTED] or [REDACTED] in /k.jks of ann"
+    )
+
+
 def test_control_characters_are_shown_as_escapes_and_other_letters_as_they_are():
     assert printable("a\x1b[31mred\x07\x7f\x9b\r") == "a\\x1b[31mred\\x07\\x7f\\x9b\\x0d"
     assert printable("turn\u202eed\u2028") == "turn\\u202eed\\u2028"

@@ -363,6 +363,13 @@ def test_the_master_comes_from_the_flag_then_the_environment_then_the_project(pr
     assert [c.worker_python for c in found] == ["/usr/bin/python3", "/opt/python", "/opt/python"]
 
 
+def test_packages_are_named_in_the_tool_settings(project):
+    project.write("a.py")
+    assert project.load().packages == ()
+    project.write("pyproject.toml", '[tool.lakelet]\npackages = ["kafka", "kafka"]\n')
+    assert project.load().packages == ("kafka",)
+
+
 @pytest.mark.parametrize("storage", ["s3a://bucket/lake", "s3://bucket/lake/", "s3n://bucket/lake"])
 def test_a_storage_on_s3_is_the_same_place_under_each_of_its_schemes(project, storage):
     project.write("a.py")

@@ -190,6 +190,22 @@ def test_a_storage_on_s3_asks_for_its_jars_and_keys(tmp_path: Path, monkeypatch:
     assert "Amazon, region eu-west-1" in doctor.check_store(S3).finding
 
 
+def test_a_package_that_the_project_names_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKELET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("LAKELET_JARS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.lakelet]\npackages = ["kafka"]\n')
+    missing = doctor.examine()[-1]
+    assert (missing.name, missing.ok, missing.blocking) == ("package kafka", False, False)
+    assert "the first run fetches them (10 MB)" in missing.finding
+    assert missing.remedy == "Type: lakelet doctor --fetch (10 MB, once)"
+    (tmp_path / "cache" / "jars").mkdir(parents=True)
+    for jar in env.PACKAGES["kafka"].jars:
+        with zipfile.ZipFile(tmp_path / "cache" / "jars" / jar, "w") as content:
+            content.writestr("x", "x")
+    assert doctor.check_package("kafka").ok
+
+
 def test_an_archive_for_another_java_is_told_apart_from_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, java: Callable[..., None]
 ) -> None:
@@ -243,3 +259,13 @@ def test_a_module_dlt_without_a_distribution_is_found_too(install: Install) -> N
 def test_our_own_dlt_in_place_is_no_foreign_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dlt", sys.modules[__name__])
     assert doctor.check_foreign_dlt().ok
+
+
+def test_settings_that_cannot_be_read_are_a_check_that_fails_with_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.lakelet]\npackages = ["kafak"]\n')
+    monkeypatch.chdir(tmp_path)
+    (check,) = doctor.check_project()
+    assert (check.name, check.ok) == ("settings", False)
+    assert "there is no package 'kafak'" in check.finding
+    assert "pyproject.toml, line 2" in check.finding
+    assert "Lakelet fetches kafka" in check.remedy

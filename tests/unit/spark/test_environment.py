@@ -11,6 +11,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
+from lakelet.config.tool_settings import PACKAGES
 from lakelet.spark.launch import environment as env
 from tests.paths import ROOT
 from tests.unit.spark.fake_java import MakeJava, calls, put_jars
@@ -226,6 +227,11 @@ def test_half_a_fetch_puts_nothing_into_the_cache(make_java: MakeJava, cache: Pa
     with pytest.raises(LakeletError):
         env.fetch_jars()
     assert list((cache / "jars").iterdir()) == []
+
+
+def test_the_settings_may_name_what_can_be_fetched() -> None:
+    assert set(env.PACKAGES) == set(PACKAGES)
+    assert all(package.megabytes in package.remedy for package in (*env.STORE_PACKAGES.values(), *env.PACKAGES.values()))
 
 
 # --- the repository -------------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,6 +61,31 @@ def test_the_first_start_fetches_the_jars_and_the_second_one_reports_nothing(mac
     assert reported() == [StartStep(jars, 0, total), arriving, StartStep(jars, total, total, ended=True)]
     assert reported() == []
     assert not (machine / "archives").exists()
+
+
+def test_the_jars_of_a_package_are_fetched_with_their_size_and_only_for_a_project_that_names_it(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = env.PACKAGES["kafka"]
+
+    def fetch(asked: env.JarPackage, fetched: env.Fetched) -> tuple[Path, ...]:
+        fetched("b.jar", 5_000_000)
+        (machine / "jars").mkdir(parents=True)
+        for name in asked.jars:
+            with zipfile.ZipFile(machine / "jars" / name, "w") as jar:
+                jar.writestr("META-INF/MANIFEST.MF", "")
+        return env.package_jars(asked)
+
+    monkeypatch.setattr(env, "fetch_package", fetch)
+    prepare(lambda step: None)
+    assert not (machine / "jars").exists()
+    steps: list[StartStep] = []
+    prepare(steps.append, ["kafka"])
+    text, total = "Fetching Spark's connector for Kafka", package.bytes
+    assert steps == [StartStep(text, 0, total), StartStep(text, 5_000_000, total, part="b.jar"), StartStep(text, total, total, ended=True)]
+    steps.clear()
+    prepare(steps.append, ["kafka"])
+    assert steps == []
 
 
 @pytest.fixture

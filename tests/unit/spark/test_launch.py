@@ -116,6 +116,17 @@ def test_s3_comes_last_on_the_class_path_and_tells_no_secret(delta: env.Jars, mo
     assert cluster["spark.jars"].endswith("file:///jars/hadoop-aws.jar,file:///jars/bundle.jar")
 
 
+def test_packages_without_s3_change_nothing_but_the_class_path(delta: env.Jars) -> None:
+    more = [Path("/jars/kafka-clients.jar")]
+    local = session.session_settings(delta, app_name="a", master=None, conf={}, more=more)
+    assert {k: v for k, v in local.items() if "warehouse" not in k} == {
+        k: v for k, v in session.session_settings(delta, app_name="a", master=None, conf={}).items() if "warehouse" not in k
+    }
+    assert java_process.java_command(JAVA, delta, [], local, more)[2].endswith(":/jars/kafka-clients.jar")
+    cluster = session.session_settings(delta, app_name="a", master="spark://h:7077", conf={}, more=more)
+    assert cluster["spark.jars"].endswith(",file:///jars/kafka-clients.jar")
+
+
 def test_the_caller_s_settings_win(delta: env.Jars) -> None:
     conf = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.driver.memory": "5g"}
     settings = session.session_settings(delta, app_name="a", master=None, conf=conf)

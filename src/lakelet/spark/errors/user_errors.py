@@ -125,7 +125,7 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
 
 
 def _missing_connector(error: BaseException) -> LakeletError | None:
-    """SOURCE_FORMAT_MISSING where Spark would need a package to read what the code asks for; None for any other failure."""
+    """SOURCE_FORMAT_MISSING or PACKAGE_MISSING where Spark needs a package to read what the code asks for; None for other failures."""
     function = (parameter(error, "name", condition="UNRESOLVABLE_TABLE_VALUED_FUNCTION") or "").strip("`")
     return without_connector(error, function if function.lower() in _SOURCES_OF_DATABRICKS else None)
 

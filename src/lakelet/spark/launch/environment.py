@@ -57,6 +57,12 @@ _S3_JARS = {
 }
 # Google's connector with all that it depends on, under names of its own.
 _GOOGLE_JARS = {"gcs-connector-4.0.4-shaded.jar": ("com.google.cloud.bigdataoss", "gcs-connector", "4.0.4")}
+# Of what the connector depends on, these are what pyspark does not hold; kafka-clients has the version that Spark was built with.
+_KAFKA_MODULES = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13")
+_KAFKA_JARS = {
+    "kafka-clients-3.9.2.jar": ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    "commons-pool2-2.13.1.jar": ("org.apache.commons", "commons-pool2", "2.13.1"),
+}
 JAR_NAMES = tuple(_DELTA)
 _FETCH_SECONDS = 1800
 _LOOK_SECONDS = 0.3
@@ -72,15 +78,23 @@ class JarPackage:
 
     Attributes:
         what: the jars, in a sentence.
-        jars: name of each: its group, module and version in a Maven repository.
+        others: jars that are not Spark's.
         bytes: the size of all together.
         remedy: what to type to get them.
+        modules: of Spark, in the version of pyspark.
     """
 
     what: str
-    jars: Mapping[str, tuple[str, str, str]]
+    others: Mapping[str, tuple[str, str, str]]
     bytes: int
     remedy: str
+    modules: tuple[str, ...] = ()
+
+    @property
+    def jars(self) -> Mapping[str, tuple[str, str, str]]:
+        """All jars, name of each: its group, module and version in a Maven repository. Raises PYSPARK_BROKEN."""
+        version = spark_version() if self.modules else ""
+        return {**{f"{module}-{version}.jar": ("org.apache.spark", module, version) for module in self.modules}, **self.others}
 
     @property
     def megabytes(self) -> str:
@@ -93,6 +107,13 @@ STORE_PACKAGES: Mapping[str, JarPackage] = {
     "gs": JarPackage("the jar for gs", _GOOGLE_JARS, 40_521_713, "Type: lakelet doctor --fetch-store gs (41 MB, once)"),
 }
 """With these Spark reads and writes a kind of store; by the name that `StoreKind.jars` gives."""
+
+PACKAGES: Mapping[str, JarPackage] = {
+    "kafka": JarPackage(
+        "Spark's connector for Kafka", _KAFKA_JARS, 9_938_005, "Type: lakelet doctor --fetch (10 MB, once)", _KAFKA_MODULES
+    ),
+}
+"""What the setting `packages` may name."""
 
 Fetched = Callable[[str, int], None]
 """Function that is called with the name of the jar that is arriving and the number of bytes of all jars received so far."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
@@ -35,11 +36,15 @@ class StartStep:
 Report = Callable[[StartStep], None]
 
 
-def prepare(report: Report) -> None:
-    """Fetch Delta's jars where they are missing, and report how far it is. Raises JAVA_MISSING or JARS_MISSING."""
+def prepare(report: Report, packages: Sequence[str] = ()) -> None:
+    """Fetch Delta's jars, and those of the packages, where they are missing, and report how far it is.
+
+    Raises JAVA_MISSING or JARS_MISSING.
+    """
     if not _session_is_running():
         env.require_java()
         fetch_missing_jars(report)
+        fetch_missing_packages(report, packages)
 
 
 def _session_is_running() -> bool:
@@ -55,6 +60,17 @@ def fetch_missing_jars(report: Report) -> None:
         if os.environ.get("LAKELET_JARS"):
             raise
     _fetch(report, "Delta's jars", env.JAR_BYTES, env.fetch_jars)
+
+
+def fetch_missing_packages(report: Report, packages: Sequence[str]) -> None:
+    """Fetch the jars of packages where they are missing, and report how far it is. Raises as `fetch_missing_jars`."""
+    for package in (env.PACKAGES[name] for name in packages):
+        try:
+            env.package_jars(package)
+        except LakeletError:
+            if os.environ.get("LAKELET_JARS"):
+                raise
+            _fetch(report, package.what, package.bytes, partial(env.fetch_package, package))
 
 
 def _fetch(report: Report, what: str, size: int, fetch: Callable[[env.Fetched], object]) -> None:

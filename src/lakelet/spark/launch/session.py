@@ -24,7 +24,7 @@ from lakelet.jvm.local_files import use_quick_local_files
 from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import archive_path, note_use
-from lakelet.spark.launch.environment import STORE_PACKAGES, Jars, ensure_jars, ensure_package, require_java
+from lakelet.spark.launch.environment import PACKAGES, STORE_PACKAGES, Jars, ensure_jars, ensure_package, require_java
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.quick_start import import_pyspark
 from lakelet.spark.launch.resident.client import warm_session
@@ -120,12 +120,13 @@ class Launch:
         conf: Mapping[str, str],
         *,
         stores: Sequence[StoreKind],
+        packages: Sequence[str],
         worker_python: str | None,
         lasts: bool,
     ) -> Launch:
         """Find out what the session needs, and set the variables of this process that Spark reads only there. Raises as `start_session`."""
         java, delta = require_java(), ensure_jars()
-        wanted = [STORE_PACKAGES[kind.jars] for kind in stores if kind.jars]
+        wanted = (*(STORE_PACKAGES[kind.jars] for kind in stores if kind.jars), *(PACKAGES[name] for name in packages))
         more = tuple(jar for package in wanted for jar in ensure_package(package))
         settings = session_settings(delta, app_name=app_name, master=master, conf=conf, more=more, stores=stores)
         local = settings["spark.master"].startswith("local")
@@ -153,6 +154,7 @@ def start_session(
     input_bytes: int | None = None,
     conf: Mapping[str, str] | None = None,
     stores: Sequence[StoreKind] = (),
+    packages: Sequence[str] = (),
     worker_python: str | None = None,
     lasts: bool = False,
     meanwhile: Callable[[], None] | None = None,
@@ -166,6 +168,7 @@ def start_session(
             `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
         conf: further Spark settings; they win over Lakelet's.
         stores: what Spark itself reads and writes there. Takes more jars, fetched when they are not there.
+        packages: names in `environment.PACKAGES`: their jars are on the class path, fetched when they are not there.
         worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
             nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
         lasts: the process goes on for long, so that what takes time at its start pays for itself: both compilers, `local_files`.
@@ -179,7 +182,9 @@ def start_session(
         running = _running_session()
         if running is not None:
             return running
-    launch = Launch.of(app_name, master, input_bytes, conf or {}, stores=stores, worker_python=worker_python, lasts=lasts)
+    launch = Launch.of(
+        app_name, master, input_bytes, conf or {}, stores=stores, packages=packages, worker_python=worker_python, lasts=lasts
+    )
     if launch.is_plain:
         session = warm_session(launch.command, launch.settings)
         if session is not None:

@@ -2,8 +2,7 @@
 others.
 
 Their arguments are constants, so each call is turned into the description of a source (AL-29 to AL-32); the caller opens the source and
-replaces the call by a view. The connector for Kafka is a package of Spark's that neither pyspark nor Lakelet brings; where the session has
-it, `read_kafka` works.
+replaces the call by a view.
 """
 
 from __future__ import annotations
@@ -17,7 +16,9 @@ from lakelet.autoloader.reader_arguments import struct_of
 from lakelet.autoloader.source_spec import SourceSpec
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.text import option_text
+from lakelet.base.redaction import remember_secrets
+from lakelet.base.text import kafka_option, option_text
+from lakelet.config.tool_settings import package_missing
 from lakelet.language.sql_text.table_names import CallRef
 from lakelet.language.sql_text.tokens import Token, name_end, plain_tokens
 
@@ -96,26 +97,18 @@ def _wrong_kafka_arguments(what: str, where: Location | None) -> LakeletError:
 
 
 def open_kafka(spark: SparkSession, options: Mapping[str, str], *, streaming: bool, where: Location | None) -> DataFrame:
-    """The topics as a stream or as a batch. Raises SOURCE_FORMAT_MISSING where the session has no connector for Kafka."""
+    """The topics as a stream or as a batch. Raises PACKAGE_MISSING where the session has no connector for Kafka."""
     from pyspark.errors import PySparkException
 
+    remember_secrets(options)
+    options = {key: str(kafka_option(key, value)) for key, value in options.items()}
     reader = spark.readStream if streaming else spark.read
     try:
         return reader.format("kafka").options(**options).load()
     except PySparkException as problem:
         if not sentences.FORMAT_MISSING.is_in(str(problem)):
             raise
-        raise _no_kafka_connector(where) from problem
-
-
-def _no_kafka_connector(where: Location | None) -> LakeletError:
-    return LakeletError(
-        "SOURCE_FORMAT_MISSING",
-        f"{READ_KAFKA} needs Spark's connector for Kafka, which this session does not have",
-        where=where,
-        why="It is a package of its own: org.apache.spark:spark-sql-kafka-0-10, in the version of Spark, with what it needs.",
-        todo="Put its jars into the folder `jars` of pyspark, or give the data as files or a table.",
-    )
+        raise package_missing("kafka", where) from problem
 
 
 # ---------------------------------------------------------------------------------- calls and their constant arguments

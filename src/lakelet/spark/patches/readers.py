@@ -18,6 +18,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from lakelet.autoloader.reader_arguments import given_options, pop_path, reader_arguments, remember, struct_of
 from lakelet.autoloader.source_options import batch_usage
 from lakelet.base.names import quoted
+from lakelet.base.redaction import remember_secrets
+from lakelet.base.text import kafka_option
 from lakelet.base.user_code import caller_location
 from lakelet.jvm.frames import java_reader
 from lakelet.jvm.sessions import plain_reader
@@ -152,10 +154,20 @@ def refuse_batch_load(call: Call) -> Call:
     return call
 
 
+@before("classes of Kafka's client have another name on Databricks")
+def name_kafka_classes(call: Call) -> Call:
+    """Take the names of Kafka's own client in options that begin with `kafka.`."""
+    if call.method == "option":
+        return call.changed(value=kafka_option(str(call.get("key")), call.get("value")))
+    return call.changed(options={key: kafka_option(key, value) for key, value in call.get("options", {}).items()})
+
+
 @before("pyspark hands it to Java and forgets it; load, table and saveAsTable have to know it")
 def remember_arguments(call: Call) -> Call:
-    """Keep what a reader or writer is given."""
+    """Keep what a reader or writer is given; what its options hold of secrets is in no message from now on."""
     remember(call.target, call.method, call.arguments)
+    if call.method in ("option", "options"):
+        remember_secrets(reader_arguments(call.target)["options"])
     return call
 
 
@@ -163,6 +175,7 @@ __all__ = [
     "ignore_stop",
     "load_stream",
     "name_frames",
+    "name_kafka_classes",
     "name_parameters",
     "refuse_batch_load",
     "remember_arguments",

@@ -153,6 +153,8 @@ def _of_flow(task: FlowTask) -> Iterator[str]:
     stream, changes = task.flow.stream, task.declared.changes
     if stream.unversioned:
         yield f"{task.name}: {stream.unversioned}"
+    if any(stream.topics):
+        yield f"{task.name} reads topics, which only a broker knows"
     if stream.processor:
         yield f"{task.name} may have timers"
     if changes is not None and callable(changes.snapshots):
