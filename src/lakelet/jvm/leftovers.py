@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
+
+from lakelet.jvm.environment import replace_variables, variables
 
 _OF_DEFAULTS = "-default.xml"
 """How the names of Hadoop's files of defaults end, which are loaded when a class needs them."""
@@ -27,13 +29,14 @@ class Leftovers:
     _processes: frozenset[int] = frozenset()
     _own: Any = None
     _warehouse: str = ""
+    _variables: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: Any) -> Leftovers:
         found = cls(session)
         session._jsparkSession.sharedState()  # sets where the warehouse is
         found._context_before = found._of_context()
-        found._settings = found._hadoop()
+        found._settings, found._variables = found._hadoop(), variables(session.sparkContext)
         found._own, found._warehouse = session._jsparkSession, session.conf.get("spark.sql.warehouse.dir")
         return found
 
@@ -76,6 +79,7 @@ class Leftovers:
 
     def _clean(self) -> None:
         jvm, context = self.session._jvm, self.session.sparkContext._jsc.sc()
+        replace_variables(self.session.sparkContext, self._variables)
         theirs = self._default()
         if theirs is not None and not theirs.equals(self._own):
             listener = theirs.sharedState().statusStore().listener()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.base.variables import COUNTED
 from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
 
 pytestmark = [
@@ -162,12 +163,56 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 def test_an_update_through_the_session_is_the_one_without_it(project):
     warm = project.command("run", "pipeline.py", "--storage", ".warm")
-    cold = project.command("run", "pipeline.py", "--storage", ".cold", SOMETHING="else")
-    note = "The session of lakelet watch is not used: the environment variable SOMETHING is not what it was started with.\n"
+    cold = project.command("run", "pipeline.py", "--storage", ".cold", KRB5CCNAME="else")
+    why = f"the environment variable KRB5CCNAME is set here only. These count: {COUNTED}"
+    note = f"The session of lakelet watch is not used: {why}.\n"
     assert note in cold.said
     assert (warm.code, warm.out, warm.said) == (cold.code, cold.out, cold.said.replace(note, ""))
     assert (warm.code, warm.spark) == (0, project.spark)
     assert cold.spark != project.spark
+
+
+SHOPS = """\
+import os
+import sys
+
+import dlt
+from pyspark.sql import functions as F
+
+print("Spark", spark.sparkContext.applicationId, "shops", file=sys.stderr, flush=True)
+
+
+@F.udf("string")
+def in_a_worker():
+    return os.environ.get("SHOP")
+
+
+@dlt.table
+def shops():
+    java = "reflect('java.lang.System', 'getenv', 'SHOP')"
+    found = spark.range(1).select(F.lit(os.environ.get("SHOP")).alias("driver"), in_a_worker().alias("worker"), F.expr(java).alias("java"))
+    text = "'${env:SHOP}'" if "SHOP" in os.environ else "CAST(NULL AS STRING)"
+    return found.withColumn("text", F.expr(text))
+"""
+OTHER_TERMINALS = {
+    "TERM": "dumb",
+    "SSH_CLIENT": "::1 1 2",
+    "VSCODE_IPC_HOOK_CLI": "/a",
+    "DIRENV_DIR": "/b",
+    "CI": "true",
+    "GITHUB_SHA": "1",
+}
+
+
+def test_commands_of_other_terminals_use_the_session_and_their_code_reads_their_own_variables(project):
+    """Also those that the command before it had, and this one has not."""
+    (project.folder / "shops.py").write_text(SHOPS)
+    for at, environ in enumerate(({"SHOP": "berlin"}, {"SHOP": "münchen", **OTHER_TERMINALS}, {})):
+        command = project.command("run", "shops.py", "--storage", f".shops{at}", **environ)
+        assert (command.code, command.spark) == (0, project.spark), command.said
+        rows = project.start("sql", "SELECT * FROM shops", "--json", "--storage", f".shops{at}").communicate(timeout=120)[0]
+        shop = environ.get("SHOP")
+        assert json.loads(rows) == [{"driver": shop, "worker": shop, "java": shop or "null", "text": shop}]
 
 
 @pytest.mark.slow

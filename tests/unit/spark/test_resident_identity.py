@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.spark.launch.resident.protocol import Machine, command_facts, difference
+from lakelet.base.terminals import VOLATILE
+from lakelet.base.variables import COUNTED, read_at_start
+from lakelet.spark.launch.resident.protocol import Machine, command_facts, compared, difference, foreign_code, handed_over, refusal_text
 
 KEY = b"secret"
 COMMAND = [
     "java",
     "-cp",
-    "a.jar",
+    os.pathsep.join(("/cache/delta-storage-4.4.0.jar", "/packages/pyspark/jars/*", "/cache/s3-2.35.4.jar")),
     "-Xmx2048m",
     "-Djava.io.tmpdir=/tmp/a",
     "--conf",
@@ -85,6 +87,19 @@ CHANGES = {
     "another value of a variable": (variables(AWS_PROFILE="two"), "the environment variable AWS_PROFILE"),
     "a new variable": (variables(JAVA_TOOL_OPTIONS="-ea"), "the environment variable JAVA_TOOL_OPTIONS"),
     "a variable less": (variables(AWS_PROFILE=None), "the environment variable AWS_PROFILE"),
+    "another zone": (variables(TZ="Asia/Tokyo"), "the environment variable TZ"),
+    "another language": (variables(LC_ALL="de_DE.UTF-8"), "the environment variable LC_ALL"),
+    "a proxy": (variables(https_proxy="http://localhost:1"), "the environment variable https_proxy"),
+    "another home": (variables(HOME="/home/other"), "the environment variable HOME"),
+    "a library": (variables(LD_PRELOAD="/lib/a.so"), "the environment variable LD_PRELOAD"),
+    "modules for Python": (variables(PYTHONPATH="/modules"), "the environment variable PYTHONPATH"),
+    "another program of the shell": (variables(PATH="/nothing/here"), "the program "),
+    "threads of a library": (variables(OMP_NUM_THREADS="1"), "the environment variable OMP_NUM_THREADS"),
+    "Arrow": (variables(ARROW_STRUCT_CONFLICT_POLICY="CONFLICT_REPLACE"), "the environment variable ARROW_STRUCT_CONFLICT_POLICY"),
+    "pandas": (variables(PANDAS_COPY_ON_WRITE="1"), "the environment variable PANDAS_COPY_ON_WRITE"),
+    "NumPy": (variables(NPY_PROMOTION_STATE="weak"), "the environment variable NPY_PROMOTION_STATE"),
+    "Delta": (variables(DELTA_TESTING="1"), "the environment variable DELTA_TESTING"),
+    "a value that is not text": (variables(SHOP="\udcff"), "the environment variable SHOP, which is not UTF-8"),
     "another folder": (with_(folder="/elsewhere"), "the working folder"),
     "another umask": (with_(umask=0o077), "the umask"),
     "another group": (with_(groups=(1, 3)), "the user"),
@@ -105,8 +120,8 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_whatever_changes_is_noticed_and_named(machine, tmp_path, change):
     make, named = change
-    before = machine.facts(KEY)
-    after = make(machine, tmp_path).facts(KEY)
+    before = compared(machine.facts(KEY), None)
+    after = compared(make(machine, tmp_path).facts(KEY), None)
     found = difference(before, after)
     assert found is not None
     assert found.startswith(named)
@@ -117,15 +132,93 @@ def test_whatever_changes_is_noticed_and_named(machine, tmp_path, change):
     "change",
     [
         variables(TERM="dumb", COLUMNS="80", NO_COLOR="1"),
+        variables(VSCODE_IPC_HOOK_CLI="/run/a", VSCODE_GIT_ASKPASS_NODE="/node", GIT_ASKPASS="/a", PYTHONSTARTUP="/rc.py", EDITOR="vi"),
+        variables(ZDOTDIR="/z", HISTFILE="/h", PS1="$", STARSHIP_SESSION_KEY="1", FZF_DEFAULT_OPTS="-x", PROMPT_COMMAND="a", MANPATH="/m"),
+        variables(SSH_CLIENT="1 2", SSH_AUTH_SOCK="/a", LC_TERMINAL="iTerm2", LC_TERMINAL_VERSION="3", MOTD_SHOWN="pam"),
+        variables(
+            DIRENV_DIR="/work", DIRENV_DIFF="x", DIRENV_WATCHES="y", VIRTUAL_ENV="/work/.venv", VIRTUAL_ENV_PROMPT="(a)", CONDA_SHLVL="0"
+        ),
+        variables(CI="true", GITHUB_ACTIONS="true", GITHUB_SHA="1", RUNNER_TEMP="/r", GITLAB_CI="1", BUILD_ID="7"),
+        variables(DATABRICKS_HOST="https://a", SHOP="berlin", API_TOKEN="secret", LAKELET_IDLE_ANSWER="off", MALLOC_ARENA_MAX="2"),
         variables(LAKELET_SESSION_IDLE="5"),
         write("code/cli/__pycache__/main.pyc"),
         linked("packages/one-1.0.dist-info/RECORD"),
     ],
-    ids=["terminal", "idle time", "compiled code", "another environment with the same file"],
+    ids=[
+        "terminal",
+        "editor",
+        "shell",
+        "ssh",
+        "direnv",
+        "CI",
+        "code",
+        "idle time",
+        "compiled code",
+        "another environment with the same file",
+    ],
 )
 def test_what_says_nothing_about_spark_is_not_compared(machine, tmp_path, change):
-    before = machine.facts(KEY)
-    assert difference(before, change(machine, tmp_path).facts(KEY)) is None
+    before = compared(machine.facts(KEY), None)
+    assert difference(before, compared(change(machine, tmp_path).facts(KEY), None)) is None
+
+
+FOREIGN: dict[str, tuple[dict[str, str], list[str], str]] = {
+    "packages": ({}, ["--conf", "spark.jars.packages=a:b:1"], "the Spark setting spark.jars.packages"),
+    "a listener": ({}, ["--conf", "spark.extraListeners=a.B"], "the Spark setting spark.extraListeners"),
+    "an agent": ({}, ["-javaagent:a.jar"], "-javaagent:a.jar"),
+    "options of all Java processes": ({"JAVA_TOOL_OPTIONS": "-javaagent:a.jar"}, [], "JAVA_TOOL_OPTIONS"),
+    "a module": ({}, ["--patch-module=java.base=a"], "--patch-module=java.base=a"),
+    "configuration of Spark": ({"SPARK_CONF_DIR": "/etc/spark"}, [], "SPARK_CONF_DIR"),
+}
+
+
+@pytest.mark.parametrize(("variable", "arguments", "named"), FOREIGN.values(), ids=FOREIGN)
+def test_where_java_has_other_code_all_variables_count_but_those_of_terminals(machine, tmp_path, variable, arguments, named):
+    (tmp_path / "packages/pyspark-4.2.dist-info").mkdir()
+    (tmp_path / "packages/pyspark-4.2.dist-info/RECORD").write_text("pyspark/jars/a.jar,sha256=x,1\n")
+    assert foreign_code(machine, COMMAND) is None
+    found = foreign_code(replace(machine, environ={**machine.environ, **variable}), [*COMMAND, *arguments])
+    assert found == named
+    before = compared(machine.facts(KEY), found)
+    after = compared(variables(SHOP="berlin", TERM="dumb")(machine, tmp_path).facts(KEY), found)
+    name = difference(before, after)
+    assert name == "the environment variable SHOP"
+    assert refusal_text(name, before, after, found) == f"{name} is set here only, and every variable counts because of {named}"
+
+
+def test_other_classes_on_the_class_path_are_other_code(machine, tmp_path):
+    (tmp_path / "packages/pyspark/jars/a.jar").unlink()
+    classes = [argument.replace("/packages", "/etc/conf:/packages") if "pyspark" in argument else argument for argument in COMMAND]
+    assert (foreign_code(machine, COMMAND), foreign_code(machine, classes)) == (None, "the classes in /etc/conf")
+
+
+def test_a_jar_that_did_not_come_with_spark_is_other_code(machine, tmp_path):
+    jar = tmp_path / "packages/pyspark/jars/a.jar"
+    assert foreign_code(machine, COMMAND) == f"the jar {jar}"
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "how"),
+    [
+        ({"TZ": "UTC"}, {}, "is set here only"),
+        ({}, {"TZ": "UTC"}, "is not set here"),
+        ({"TZ": "UTC"}, {"TZ": "CET"}, "has another value here"),
+    ],
+)
+def test_a_refusal_says_how_a_variable_differs_and_which_ones_count(machine, here, there, how):
+    served, asked = (compared(replace(machine, environ=environ).facts(KEY), None) for environ in (there, here))
+    name = difference(served, asked)
+    assert refusal_text(name, served, asked, None) == f"the environment variable TZ {how}. These count: {COUNTED}"
+    assert refusal_text("the umask", served, asked, None) == "the umask is not what it was started with"
+
+
+def test_java_gets_every_variable_that_is_not_read_when_a_process_starts():
+    environ = {"SHOP": "berlin", "PATH": "/bin", "TERM": "xterm", "TZ": "UTC", "AWS_PROFILE": "a", "PYSPARK_PYTHON": "/p", "ODD": "\udcff"}
+    assert handed_over(environ) == {"SHOP": "berlin", "PATH": "/bin", "TERM": "xterm"}
+
+
+def test_no_variable_of_terminals_is_one_that_is_read_when_a_process_starts():
+    assert [name for name in VOLATILE if read_at_start(name)] == []
 
 
 def test_values_of_variables_do_not_stand_in_the_facts_and_their_digests_need_the_key(machine):
@@ -155,5 +248,5 @@ def test_folders_of_a_process_and_settings_of_a_session_are_not_compared():
 def test_this_machine_is_equal_to_itself(monkeypatch):
     facts = Machine.here(os.devnull).facts(KEY)
     assert difference(facts, Machine.here(os.devnull).facts(KEY)) is None
-    monkeypatch.setenv("SOMETHING_NEW", "1")
-    assert difference(facts, Machine.here(os.devnull).facts(KEY)) == "the environment variable SOMETHING_NEW"
+    monkeypatch.setenv("HADOOP_SOMETHING_NEW", "1")
+    assert difference(facts, Machine.here(os.devnull).facts(KEY)) == "the environment variable HADOOP_SOMETHING_NEW"

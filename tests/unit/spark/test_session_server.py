@@ -119,7 +119,7 @@ def server(tmp_path) -> Iterator[SessionServer]:
         listener.bind(str(folder / "socket"))
         listener.listen(1)
         file = protocol.write_address(ServerAddress(str(folder / "socket"), found._secret, os.getpid()))
-        found._running = _ServedSession(java, {"a": "1"}, SessionAccess(1, "s", "/p"), Leftovers(None), listener, folder, file)
+        found._running = _ServedSession(java, {"a": "1"}, None, SessionAccess(1, "s", "/p"), Leftovers(None), listener, folder, file)
         threading.Thread(target=found._accept_commands, args=(found._running,), daemon=True).start()
         yield found
         found.end("the test is over")
@@ -142,6 +142,18 @@ def test_who_does_not_know_the_secret_gets_no_answer(server):
 def test_a_command_that_differs_gets_the_reason_and_the_session_goes_on(server):
     assert asked(a="2") == SessionRefusal("a is not what it was started with")
     assert asked(a="1", b="2") == SessionRefusal("b is not what it was started with")
+
+
+def test_variables_that_only_code_reads_are_not_compared_unless_java_has_other_code(server, monkeypatch):
+    monkeypatch.setattr("lakelet.spark.launch.resident.server._BUSY_SECONDS", 0.05)
+    with server._in_use:
+        assert asked(**{"a": "1", "the environment variable SHOP": "2"}) == SessionRefusal(None)
+        refused = asked(**{"a": "1", "the environment variable TZ": "2"})
+        assert isinstance(refused, SessionRefusal)
+        assert refused.why.startswith("the environment variable TZ is set here only. These count: SPARK_*, ")
+        server._running.foreign = "the jar a.jar"
+        refused = asked(**{"a": "1", "the environment variable SHOP": "2"})
+    assert refused == SessionRefusal("the environment variable SHOP is set here only, and every variable counts because of the jar a.jar")
 
 
 def test_a_session_in_use_is_refused_without_a_word(server, monkeypatch):

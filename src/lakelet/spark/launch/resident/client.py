@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lakelet.jvm.environment import replace_variables
 from lakelet.jvm.processes import answers, attached, leave_process
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import RECORD_CLASSES
@@ -25,6 +26,8 @@ from lakelet.spark.launch.resident.protocol import (
     SessionRequest,
     command_facts,
     connected,
+    handed_over,
+    is_handed_over,
     read_address,
     receive,
     send,
@@ -116,6 +119,8 @@ class SessionClient:
 
         os.environ.update(dict.fromkeys(_INTERPRETERS, access.python))
         context = attached(access.port, access.secret, settings)
+        own = handed_over(os.environ)
+        replace_variables(context, own, lambda name: is_handed_over(name) and name not in os.environ)
         context.environment[_COMMAND] = f"{os.getpid()}-{os.urandom(4).hex()}"
         builder = SparkSession.builder
         for name in PER_SESSION & settings.keys():

@@ -3,15 +3,20 @@
 A command uses the session only where all facts on which its own Spark process would depend are equal. A fact is a name, as a difference is
 reported, and a digest. Digests are keyed with the secret of the session: nobody can guess the values of variables from them.
 
+Of the variables of the environment only those count that are read when a process starts (`lakelet.base.variables`). All others mean
+something to code alone, and Java gets those of the command (`handed_over`). With other code in Java all variables count.
+
 The address of the server is a file in a folder of this user alone; it names the Unix socket and holds the secret that a command must know.
 Whoever can read it could read the user's files anyway.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
+import shutil
 import socket
 import stat
 import struct
@@ -27,8 +32,10 @@ import psutil
 
 from lakelet.base.terminals import VOLATILE
 from lakelet.base.user_code import PACKAGE
+from lakelet.base.variables import COUNTED, PROGRAMS, read_at_start
 from lakelet.files import signatures
-from lakelet.spark.launch.environment import cache_folder
+from lakelet.files.stores import KINDS
+from lakelet.spark.launch.environment import JAR_NAMES, PACKAGES, STORE_PACKAGES, cache_folder
 
 # ------------------------------------------------------------------------------------- what a Spark process depends on
 
@@ -39,12 +46,24 @@ IDLE_SECONDS = "LAKELET_SESSION_IDLE"
 
 _SET_BY_LAKELET = frozenset(
     (
-        *(NO_SESSION, IDLE_SECONDS, "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"),
-        *("GNOME_TERMINAL_SCREEN", "ALACRITTY_WINDOW_ID", "KONSOLE_DBUS_SESSION", "WEZTERM_PANE", "VSCODE_NONCE", "ZELLIJ_PANE_ID"),
-        "PYTEST_VERSION",
+        *(NO_SESSION, IDLE_SECONDS, "LAKELET_SESSION_COMMAND", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"),
+        *("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"),
     )
 )
-"""Variables that Lakelet, pyspark and pytest set themselves, and further ones of terminals."""
+"""Variables that Lakelet and pyspark set themselves."""
+_OF_ONE_PROCESS = ("_PYSPARK_", "MALLOC_")
+"""How variables begin that Java got for itself at its start, or by which its memory is managed: they stay as they are."""
+_VARIABLE = "the environment variable "
+_NOT_TEXT = ", which is not UTF-8"
+_FOREIGN = (
+    *("spark.jars", "spark.plugins", "spark.extraListeners", "spark.executor.plugins"),
+    *("spark.sql.queryExecutionListeners", "spark.sql.streaming.streamingQueryListeners"),
+)
+"""How settings begin that bring other code into Java."""
+_AGENTS = ("-javaagent", "-agentlib", "-agentpath", "-Xbootclasspath", "--patch-module", "--module-path", "--upgrade-module-path")
+_JARS_OF_SPARK = os.path.join("pyspark", "jars", "*")
+_BY_VARIABLE = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "IBM_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS", "SPARK_CONF_DIR")
+"""Variables that may do that."""
 
 PER_PROCESS = ("-Djava.io.tmpdir=", "-XX:SharedArchiveFile=", "-Xlog:")
 """Options of Java that differ between processes, or change only how quickly it starts."""
@@ -69,7 +88,7 @@ class Machine:
         interpreter: which Python it is, and how it was started.
         packages: folders of installed packages.
         code: folder of Lakelet's own code.
-        files: further files that are read once per process: Java, the time zone, credentials of S3.
+        files: further files that are read once per process: Java, the time zone, credentials of stores.
         folders: further folders, of which every file counts: configuration of Spark.
         umask: of files that Java makes.
         groups: user and groups.
@@ -97,7 +116,7 @@ class Machine:
             (sys.version, sys.executable, sys.prefix, sys.base_prefix, sys.flags),
             tuple(dict.fromkeys((paths["purelib"], paths["platlib"]))),
             PACKAGE,
-            (os.path.realpath(java), "/etc/localtime", *_credential_files(environ)),
+            (os.path.realpath(java), "/etc/localtime", *(file for kind in KINDS for file in kind.credential_files(environ))),
             tuple(filter(None, (environ.get("SPARK_CONF_DIR"), environ.get("HADOOP_CONF_DIR")))),
             umask,
             (os.getuid(), os.getgid(), *sorted(os.getgroups())),
@@ -113,6 +132,11 @@ class Machine:
         yield "the umask", signatures.digest(self.umask, key)
         yield "the Python interpreter", signatures.digest(self.interpreter, key)
         yield "Lakelet itself", signatures.digest(list(_installed_below(self.code)))
+        for program in PROGRAMS:
+            yield (
+                f"the program {program} that PATH finds",
+                signatures.digest(shutil.which(program, path=self.environ.get("PATH", os.defpath)), key),
+            )
         for folder in self.packages:
             yield f"the packages in {folder}", signatures.digest(list(_installed_packages(folder)), key)
         for file in self.files:
@@ -120,8 +144,8 @@ class Machine:
         for folder in self.folders:
             yield f"the files in {folder}", signatures.of_tree(folder)
         for name, value in sorted(self.environ.items()):
-            if name not in VOLATILE | _SET_BY_LAKELET:
-                yield f"the environment variable {name}", signatures.digest(value, key)
+            if name not in _SET_BY_LAKELET and not name.startswith(_OF_ONE_PROCESS):
+                yield f"{_VARIABLE}{name}{'' if _is_text(name, value) else _NOT_TEXT}", signatures.digest(value, key)
 
 
 def _installed_packages(folder: str) -> Iterator[tuple[str, str]]:
@@ -152,12 +176,6 @@ def _installed_signature(path: str) -> str:
     return signatures.FOLDER if os.path.isdir(path) else f"{found.st_size:x}.{found.st_mtime_ns:x}.{found.st_ino:x}"
 
 
-def _credential_files(environ: Mapping[str, str]) -> Iterator[str]:
-    home = os.path.expanduser("~/.aws")
-    yield environ.get("AWS_SHARED_CREDENTIALS_FILE") or os.path.join(home, "credentials")
-    yield environ.get("AWS_CONFIG_FILE") or os.path.join(home, "config")
-
-
 def command_facts(command: Sequence[str], key: bytes) -> Facts:
     """The facts about Java's command line: each setting of Spark by its name, all other arguments together."""
     found, rest, arguments = {}, [], iter(command)
@@ -171,10 +189,80 @@ def command_facts(command: Sequence[str], key: bytes) -> Facts:
     return {**found, "the options of Java": signatures.digest(rest, key)}
 
 
+def foreign_code(machine: Machine, command: Sequence[str]) -> str | None:
+    """Return what brings code into Java that is not Spark's, Delta's or Lakelet's; None without such code.
+
+    `command`: with which Java was started on that machine.
+    """
+    options = [argument for argument in command if argument.startswith(_AGENTS)]
+    entries = next((entries.split(os.pathsep) for flag, entries in itertools.pairwise(command) if flag == "-cp"), [])
+    classes = [entry for entry in entries if entry and not _is_fetched(entry) and not entry.endswith(_JARS_OF_SPARK)]
+    settings = [name for flag, name in itertools.pairwise(command) if flag == "--conf" and name.startswith(_FOREIGN)]
+    variables = [name for name in _BY_VARIABLE if machine.environ.get(name)]
+    known = [
+        *options,
+        *(f"the Spark setting {name.partition('=')[0]}" for name in settings),
+        *variables,
+        *map("the classes in {}".format, classes),
+    ]
+    return known[0] if known else next(filter(None, map(_foreign_jar, map(Path, machine.packages))), None)
+
+
+def _is_fetched(jar: str) -> bool:
+    """Whether Lakelet fetches jars of that name: their versions are pinned."""
+    return os.path.basename(jar) in {
+        *JAR_NAMES,
+        *(name for package in (*STORE_PACKAGES.values(), *PACKAGES.values()) for name in package.jars),
+    }
+
+
+def _foreign_jar(packages: Path) -> str | None:
+    """The first jar beside Spark's that did not come with the package."""
+    jars = {jar.name for jar in packages.glob("pyspark/jars/*.jar")}
+    records = [record.read_text(encoding="utf-8") for record in packages.glob("pyspark-*.dist-info/RECORD")] if jars else []
+    own = {line.partition(",")[0].rpartition("/")[2] for record in records for line in record.splitlines()}
+    return f"the jar {packages / 'pyspark' / 'jars' / min(jars - own)}" if jars - own else None
+
+
+def compared(facts: Facts, foreign: str | None) -> Facts:
+    """Return the facts that count. `foreign`: as of `foreign_code`; with such code all variables count but those of terminals."""
+
+    def counts(variable: str) -> bool:
+        return read_at_start(variable) or variable.endswith(_NOT_TEXT) or (foreign is not None and variable not in VOLATILE)
+
+    return {name: digest for name, digest in facts.items() if not name.startswith(_VARIABLE) or counts(name.removeprefix(_VARIABLE))}
+
+
+def _is_text(name: str, value: str) -> bool:
+    try:
+        return bool((name + value).encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def handed_over(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a command that Java gets with it: those that are not read at the start of a process."""
+    return {name: value for name, value in environ.items() if is_handed_over(name) and _is_text(name, value)}
+
+
+def is_handed_over(name: str) -> bool:
+    return not read_at_start(name) and name not in _SET_BY_LAKELET and not name.startswith(_OF_ONE_PROCESS)
+
+
 def difference(served: Facts, asked: Facts) -> str | None:
     """The name of the first thing that is another one, or that only one side has; None where all is equal."""
     names = dict.fromkeys((*asked, *served))
     return next((name for name in names if served.get(name) != asked.get(name)), None)
+
+
+def refusal_text(name: str, served: Facts, asked: Facts, foreign: str | None) -> str:
+    """Why a session is refused: what differs, and of a variable how, and which variables count. `foreign`: see `compared`."""
+    if not name.startswith(_VARIABLE):
+        return f"{name} is not what it was started with"
+    how = "is set here only" if name not in served else "is not set here" if name not in asked else "has another value here"
+    if foreign is not None:
+        return f"{name} {how}, and every variable counts because of {foreign}"
+    return f"{name} {how}. These count: {COUNTED}"
 
 
 # --------------------------------------------------------------------------------------------------- file and messages
@@ -335,11 +423,16 @@ __all__ = [
     "SessionRefusal",
     "SessionRequest",
     "command_facts",
+    "compared",
     "connected",
     "difference",
+    "foreign_code",
+    "handed_over",
+    "is_handed_over",
     "is_of_this_user",
     "read_address",
     "receive",
+    "refusal_text",
     "send",
     "sessions_folder",
     "write_address",

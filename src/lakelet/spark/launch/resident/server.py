@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from lakelet.files.scratch import scratch_folder
+from lakelet.jvm.environment import can_replace
 from lakelet.jvm.leftovers import Leftovers
 from lakelet.jvm.processes import gateway_of
 from lakelet.spark.launch.environment import find_java
@@ -43,7 +44,10 @@ from lakelet.spark.launch.resident.protocol import (
     SessionRefusal,
     SessionRequest,
     command_facts,
+    compared,
     difference,
+    foreign_code,
+    refusal_text,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +74,7 @@ class _ServedSession:
 
     java: subprocess.Popen[bytes]
     facts: Facts
+    foreign: str | None
     access: SessionAccess
     leftovers: Leftovers
     listener: socket.socket
@@ -87,6 +92,7 @@ class SessionServer:
     clock: Callable[[], float] = time.monotonic
     _secret: str = field(default_factory=lambda: secrets.token_hex(32))
     _machine: Facts = field(init=False)
+    _started_on: Machine = field(init=False)
     _idle_seconds: float = field(init=False)
     _in_use: threading.Lock = field(default_factory=threading.Lock)
     _used: float = field(init=False)
@@ -97,7 +103,8 @@ class SessionServer:
     _in_step: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._machine = Machine.here(str(find_java().executable)).facts(bytes.fromhex(self._secret))
+        self._started_on = Machine.here(str(find_java().executable))
+        self._machine = self._started_on.facts(bytes.fromhex(self._secret))
         self._idle_seconds = _idle_seconds_of(os.environ.get(IDLE_SECONDS))
         self._used = self.clock()
 
@@ -185,7 +192,10 @@ class SessionServer:
         listener.bind(address)
         listener.listen(16)
         file = protocol.write_address(ServerAddress(address, self._secret, os.getpid()))
-        self._running = _ServedSession(gateway.proc, facts, access, leftovers, listener, folder, file)
+        foreign = foreign_code(self._started_on, gateway.proc.args) or (
+            None if can_replace(session.sparkContext) else "a Java whose variables cannot be replaced"
+        )
+        self._running = _ServedSession(gateway.proc, facts, foreign, access, leftovers, listener, folder, file)
         threading.Thread(target=self._accept_commands, args=(self._running,), name="lakelet-session", daemon=True).start()
 
     def _accept_commands(self, running: _ServedSession) -> None:
@@ -205,9 +215,10 @@ class SessionServer:
             if not isinstance(request, SessionRequest) or not hmac.compare_digest(request.secret.encode(), self._secret.encode()):
                 return
             with suppress(OSError):
-                other = difference(running.facts, request.facts)
+                served, asked = (compared(facts, running.foreign) for facts in (running.facts, request.facts))
+                other = difference(served, asked)
                 if other is not None:
-                    protocol.send(connection, SessionRefusal(f"{other} is not what it was started with"))
+                    protocol.send(connection, SessionRefusal(refusal_text(other, served, asked, running.foreign)))
                 elif not self._in_use.acquire(timeout=_STEP_SECONDS if self._in_step else _BUSY_SECONDS):
                     protocol.send(connection, SessionRefusal(None))
                 else:
