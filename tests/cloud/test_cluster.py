@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ import pytest
 from lakelet.files.paths import any_path
 from lakelet.inspection.inspector import read_arrow
 from sampledata import check, generate, write_expected
-from tests.cloud.cluster import cluster, worker_environment
+from tests.cloud.cluster import worker_environment
 from tests.cloud.conftest import Lake
-from tests.s3 import S3Server
 
 PROJECT = Path(__file__).parents[2]
 ABSENT = ("numpy", "pandas", "orjson", "deltalake", "lakelet")
@@ -39,20 +37,12 @@ PIPELINE = """
     @dlt.table
     def machines():
         return spark.read.table("raw").repartition(8).select("id", seen("id").alias("seen"))
+
+    @dlt.table
+    def sizes():
+        names = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+        return spark.range(1).select(*(F.lit(spark.conf.get(name)).alias(name.rpartition(".")[2]) for name in names))
 """
-
-
-@pytest.fixture
-def on_cluster(lake: Lake, s3: S3Server, tmp_path: Path) -> Iterator[Lake]:
-    """The lake, with updates sent to the cluster."""
-    python = worker_environment(tmp_path / "worker-environment")
-    conf = tmp_path / "conf"
-    conf.mkdir()
-    (conf / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\nspark.databricks.delta.snapshotPartitions 2\n")
-    with cluster(tmp_path, s3.environment) as running:
-        lake.options = ["--master", running.master]
-        lake.environment = {"LAKELET_WORKER_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(conf)}
-        yield lake
 
 
 def test_the_worker_environment_holds_none_of_our_packages(tmp_path: Path) -> None:
@@ -70,8 +60,11 @@ def test_lakelet_s_code_travels_to_workers_and_new_columns_are_followed(on_clust
     for name in "abcd":
         lake.store.put(f"landing/{name}.json", "".join(f'{{"id": "{name}{n}"}}\n' for n in range(20)))
     lake.run(*words)
+    assert lake.rows("sizes") == [{"partitions": "2", "snapshotPartitions": "2"}]  # of S3 nobody knows how much is new
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 7\n")
     lake.store.put("landing/e.json", '{"id": "e", "extra": "new"}\n')
-    lake.run(*words)
+    lake.run(*words, "--full-refresh", "sizes")
+    assert lake.rows("sizes") == [{"partitions": "7", "snapshotPartitions": "2"}]
     rows = lake.rows("raw")
     assert len(rows) == 81
     assert [r["extra"] for r in rows if r["id"] == "e"] == ["new"]
@@ -97,3 +90,37 @@ def test_system_a_gives_the_tables_of_the_oracle(on_cluster: Lake, tmp_path: Pat
     lake.run("--param", f"landing={lake.store.uri('landing')}", cwd=project)
     storage = any_path(lake.storage)
     assert [str(one) for one in check(sample, lambda name: read_arrow(storage, name))] == []
+
+
+LOCAL_CLUSTER = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    @F.udf("int")
+    def doubled(n):
+        return 2 * n
+
+    @dlt.table
+    @dlt.expect_or_drop("small", "n < 5")
+    def raw():
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.schemaHints", "n INT")
+        return reader.load(spark.conf.get("landing")).select("n")
+
+    dlt.create_streaming_table("history")
+    dlt.apply_changes(target="history", source="raw", keys=["n"], sequence_by="n", stored_as_scd_type=2)
+
+    @dlt.table
+    def twice():
+        return spark.read.table("history").select(doubled("n").alias("n"))
+"""
+
+
+@pytest.mark.parametrize("in_folders", [True, False], ids=["folder", "s3"])
+def test_a_cluster_of_processes_of_this_machine_gives_the_same_tables(lake: Lake, in_folders: bool) -> None:
+    lake.in_folders, lake.options = in_folders, ["--master", "local-cluster[2,1,1024]"]
+    lake.write(LOCAL_CLUSTER)
+    for start in (0, 3):
+        for n in range(start, start + 3):
+            lake.deliver(f"{n}.json", f'{{"n": {n}}}\n')
+        lake.run("pipeline.py", "--param", f"landing={lake.landing}")
+    assert sorted(row["n"] for row in lake.rows("twice")) == [0, 2, 4, 6, 8]

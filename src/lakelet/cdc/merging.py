@@ -10,6 +10,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakelet.base.masters import is_local
 from lakelet.base.names import quoted
 from lakelet.cdc import heads, history, latest, target_declarations
 from lakelet.cdc.batches import Batch, in_ranges
@@ -64,7 +65,7 @@ def merge(session: SparkSession, inner: AnyPath, now: Batch, made: TableSpec, pr
     to_state = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
     metadata = json.dumps({**to_be_counted(now.metrics, to_state), **now.reached})
     settings = {f"{_TXN}.txnAppId": now.txn.app_id, f"{_TXN}.txnVersion": str(now.txn.version), _USER_METADATA: metadata}
-    if str(session.sparkContext.master).startswith("local"):
+    if is_local(session.sparkContext.master):
         settings[_MATERIALIZE] = "none"  # the actions are kept already, and no executor can be lost
     conf = session.conf
     for key, value in settings.items():

@@ -33,7 +33,7 @@ from lakelet.jvm.delta import write_checkpoint
 from lakelet.jvm.scala import value_of
 from lakelet.jvm.streams import metrics_of
 from lakelet.language.model import ChangeSpec
-from lakelet.spark.small_inputs import one_task
+from lakelet.spark.partitions import sized
 from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
 from lakelet.storage.delta.deferred_upkeep import DEFERRED
@@ -229,7 +229,7 @@ def _write(session: SparkSession, inner: AnyPath, now: Batch, plan: _Plan, promi
     small = not now.streamed and _small(transaction, now)
     reach = heads.WHOLE if small and transaction.size <= TINY else _reach(transaction, now, made)
     if small and reach.whole:
-        with one_task(session, transaction.size) if now.seen.events <= _FEW else nullcontext():
+        with sized(session, transaction.size) if now.seen.events <= _FEW else nullcontext():
             return _rewrite(transaction, now, made)
     transaction = _described(transaction, made)
     advance = _advance(transaction, now, made, promised, reach)
@@ -238,7 +238,8 @@ def _write(session: SparkSession, inner: AnyPath, now: Batch, plan: _Plan, promi
     if transaction.size > _LARGE:  # not before: fewer readers know deletion vectors
         made = replace(made, properties={_VECTORS: "true", **(made.properties or {})})
         _described(transaction, made)
-    return merge(session, inner, now, made, promised, reach)
+    with sized(session, transaction.size, little=False):
+        return merge(session, inner, now, made, promised, reach)
 
 
 def _described(transaction: Transaction, made: TableSpec) -> Transaction:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base.masters import is_local
 from lakelet.jvm.errors import MISSING, Py4JError
 from lakelet.jvm.scala import java_class
 
@@ -22,7 +23,7 @@ _SERVERS = ("yarn", "mapreduce[.]jobhistory", "mapreduce[.]shuffle", "hadoop[.]h
 
 def forget_servers(context: Any) -> None:
     """Remove the settings of cluster servers from the Hadoop configuration of a SparkContext with a local master."""
-    if not str(context.master).startswith("local"):
+    if not is_local(context.master):
         return
     with suppress(*MISSING):
         # The first job would load these defaults, and Hadoop loads all of them again when a file of defaults is added.

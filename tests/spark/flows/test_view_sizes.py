@@ -6,6 +6,7 @@ import pytest
 
 from lakelet.flows.environment import KeptQueries
 from lakelet.flows.views import sizes
+from lakelet.spark import partitions
 from lakelet.spark.launch.session import cores
 
 PIPELINE = """
@@ -34,7 +35,7 @@ def seen(project, options="", rows=10, **parameters):
 
 def test_a_view_of_little_data_is_computed_by_one_task_and_a_larger_one_by_several(project, monkeypatch):
     assert seen(project) == [SMALL]
-    monkeypatch.setattr(sizes, "ONE_TASK_BYTES", 1)
+    monkeypatch.setattr(partitions, "ONE_TASK_BYTES", 1)
     assert seen(project, rows=11) == [LARGE]
 
 

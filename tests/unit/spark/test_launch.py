@@ -12,6 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.files.stores import S3
 from lakelet.spark.launch import archives, java_process, session
 from lakelet.spark.launch import environment as env
+from lakelet.spark.partitions import MADE_BY_LAKELET
 
 JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True, home="/jdk")
 
@@ -91,12 +92,35 @@ def test_a_local_session_stays_on_loopback_and_out_of_the_current_folder(delta: 
     assert "spark.jars" not in settings
 
 
-def test_a_cluster_gets_the_jars_and_keeps_its_own_sizes(delta: env.Jars) -> None:
-    settings = session.session_settings(delta, app_name="a", master="spark://127.0.0.1:7077", conf={})
+def test_a_cluster_gets_the_jars_and_its_sizes_when_its_cores_are_known(delta: env.Jars) -> None:
+    settings = session.session_settings(delta, app_name="a", master="spark://127.0.0.1:7077", conf={}, input_bytes=0)
     assert settings["spark.jars"] == f"{delta.delta_spark.as_uri()},{delta.delta_storage.as_uri()}"
     assert "spark.sql.shuffle.partitions" not in settings
     assert "spark.driver.host" not in settings
     assert "spark.delta.logStore.file.impl" not in settings
+
+
+def test_sizes_in_the_defaults_of_the_user_stay_on_this_machine_too(
+    delta: env.Jars, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    (tmp_path / "spark-defaults.conf").write_text("# spark.sql.adaptive.enabled true\n  spark.sql.shuffle.partitions   7\n")
+    settings = session.session_settings(delta, app_name="a", master=None, conf={}, input_bytes=0)
+    assert not {"spark.sql.shuffle.partitions", MADE_BY_LAKELET} & settings.keys()
+    assert settings["spark.sql.adaptive.enabled"] == "false"
+
+
+def test_the_heap_of_the_driver_is_as_large_as_spark_s_own_variable_says(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", "5g")
+    settings = session.session_settings(delta, app_name="a", master=None, conf={})
+    assert "-Xmx5g" in java_process.java_command(JAVA, delta, [], settings)
+
+
+def test_a_cluster_of_processes_of_this_machine_gets_the_jars_and_stays_on_loopback(delta: env.Jars) -> None:
+    settings = session.session_settings(delta, app_name="a", master="local-cluster[2,1,1024]", conf={})
+    assert settings["spark.jars"] == f"{delta.delta_spark.as_uri()},{delta.delta_storage.as_uri()}"
+    assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert "spark.python.daemon.module" not in settings
 
 
 def test_s3_comes_last_on_the_class_path_and_tells_no_secret(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +173,7 @@ def test_a_local_run_ignores_the_configuration_of_some_other_spark(delta: env.Ja
 
 
 def test_a_java_that_ends_at_once_is_told_with_its_own_words(delta: env.Jars) -> None:
-    java = java_process.start_java(["/bin/sh", "-c", "echo 'Invalid maximum heap size: -Xmx1x'; exit 1"], local=True)
+    java = java_process.start_java(["/bin/sh", "-c", "echo 'Invalid maximum heap size: -Xmx1x'; exit 1"], loopback=True)
     with pytest.raises(LakeletError, match="Invalid maximum heap size") as caught:
         java_process.connect(java)
     assert caught.value.code == "SPARK_START_FAILED"
@@ -159,7 +183,7 @@ def test_a_java_that_ends_at_once_is_told_with_its_own_words(delta: env.Jars) ->
 
 def test_a_java_that_stays_silent_is_given_up(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java_process, "START_TIMEOUT_SECONDS", 0.05)
-    java = java_process.start_java(["/bin/sleep", "60"], local=True)
+    java = java_process.start_java(["/bin/sleep", "60"], loopback=True)
     with pytest.raises(LakeletError, match="before it was ready"):
         java_process.connect(java)
     assert java.process.wait(timeout=5) != 0
@@ -172,7 +196,7 @@ def test_old_logs_are_removed(delta: env.Jars) -> None:
         log = logs / f"spark-{age}.log"
         log.touch()
         os.utime(log, (age, age))
-    java = java_process.start_java([sys.executable, "-c", ""], local=True)
+    java = java_process.start_java([sys.executable, "-c", ""], loopback=True)
     java.process.wait(timeout=10)
     assert len(list(logs.iterdir())) == java_process.KEPT_LOGS
     assert java.log is not None

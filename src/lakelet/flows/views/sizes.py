@@ -6,12 +6,13 @@ from pyspark.sql import SparkSession
 
 from lakelet.base.errors import LakeletError
 from lakelet.flows.context import FlowTask
-from lakelet.spark.small_inputs import IN_ONE_TASK, ONE_TASK_BYTES, made_by_lakelet
+from lakelet.spark.partitions import query_sizes
 
 COMPILED_BYTES = 128 * 1024
 """From this much on compiled code pays for itself where it is kept for the next round."""
 
-_WHOLE_STAGE, _FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
+_COMPILED = {"spark.sql.codegen.wholeStage": ("false", "true"), "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK")}
+"""Of each setting the value of a session for little input, and that of one that generates code."""
 
 
 def set_by_size(task: FlowTask, size: int | None, spark: SparkSession) -> None:
@@ -19,15 +20,14 @@ def set_by_size(task: FlowTask, size: int | None, spark: SparkSession) -> None:
 
     `size`: that of `input_bytes`. Nothing is set where it is not known.
     """
-    if size is None or not (spark.sparkContext.master or "").startswith("local"):
+    if size is None:
         return
-    wanted = dict(IN_ONE_TASK) if size <= ONE_TASK_BYTES else {}
+    wanted = dict(query_sizes(spark, size))
     if size > COMPILED_BYTES and task.environment.memory.queries.on:
-        wanted |= {_WHOLE_STAGE: "true", _FACTORY: "FALLBACK"}
-    ours = {**made_by_lakelet(), _WHOLE_STAGE: "false", _FACTORY: "NO_CODEGEN"}
+        wanted |= {name: value for name, (ours, value) in _COMPILED.items() if spark.conf.get(name, None) == ours}
     chosen = {*task.conf, *task.environment.spark.given, *task.environment.spark.settings_of_code()}
     for name, value in wanted.items():
-        if name not in chosen and spark.conf.get(name, None) == ours[name]:
+        if name not in chosen:
             spark.conf.set(name, value)
 
 

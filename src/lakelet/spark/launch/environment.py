@@ -293,6 +293,14 @@ def configuration_folders(*, local: bool) -> list[str]:
     return [folder for folder in named if folder]
 
 
+def default_settings() -> frozenset[str]:
+    """Return the names of the settings in the `spark-defaults.conf` that Spark's Java process reads; none without that file."""
+    file = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf") / "spark-defaults.conf"
+    with suppress(OSError):
+        return frozenset(re.findall(r"^\s*(spark\.[^\s=:]+)", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE))
+    return frozenset()
+
+
 def jars() -> Jars:
     """Return the two Delta jars: from the folder `LAKELET_JARS` when it is set, else from the cache. Asks no network.
 

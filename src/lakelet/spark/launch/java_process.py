@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.masters import is_local
 from lakelet.files.scratch import scratch_folder
 from lakelet.jvm.processes import Gateway, gateway
 from lakelet.spark.launch.archives import RECORD_CLASSES, archive_path, base_archive_path
@@ -96,7 +97,7 @@ def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapp
     `more`: further jars. They come last: the class-data archive fits a class path that begins with its own.
     """
     spark = spark_home()
-    folders = configuration_folders(local=settings["spark.master"].startswith("local"))
+    folders = configuration_folders(local=is_local(settings["spark.master"]))
     class_path = [delta.class_path, *folders, str(spark / "jars" / "*"), *map(str, more)]
     own = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     submitted = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
@@ -108,7 +109,7 @@ def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapp
     ]  # fmt: skip
 
 
-def start_java(command: Sequence[str], *, local: bool, lasts: bool = False) -> JavaProcess:
+def start_java(command: Sequence[str], *, loopback: bool, lasts: bool = False) -> JavaProcess:
     """Start Spark's Java process and return at once; `connect` waits for it. It ends by itself when this process ends.
 
     `lasts`: what the process gives back to the C library is used again by all of its threads, so that its memory does not grow for hours.
@@ -123,7 +124,7 @@ def start_java(command: Sequence[str], *, local: bool, lasts: bool = False) -> J
         "PYTHONHASHSEED": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
     }
-    if local:
+    if loopback:
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     if lasts:
         environment.setdefault("MALLOC_ARENA_MAX", "2")
@@ -143,7 +144,8 @@ def compile_in_pauses(java: JavaProcess) -> None:
     for thread in Path(f"/proc/{java.process.pid}/task").glob("*"):
         with contextlib.suppress(OSError):  # the thread has ended
             if (thread / "comm").read_text().startswith("C2 "):
-                os.setpriority(os.PRIO_PROCESS, int(thread.name), _NICE)
+                own = os.getpriority(os.PRIO_PROCESS, int(thread.name))  # of a command that was started with `nice`
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), max(own, _NICE))
 
 
 def connect(java: JavaProcess) -> Gateway:

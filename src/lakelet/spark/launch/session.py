@@ -14,21 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.masters import is_local, is_on_this_machine
 from lakelet.base.phases import report
 from lakelet.base.user_code import PACKAGE
 from lakelet.files.scratch import scratch_folder
 from lakelet.files.stores import KINDS, StoreKind
+from lakelet.jvm.cluster import cluster_cores
 from lakelet.jvm.first_session import look_up_sources, session_of
 from lakelet.jvm.hadoop import write_no_checksum_files
 from lakelet.jvm.local_files import use_quick_local_files
 from lakelet.jvm.sessions import active_context
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.archives import archive_path, note_use
-from lakelet.spark.launch.environment import PACKAGES, STORE_PACKAGES, Jars, ensure_jars, ensure_package, require_java
+from lakelet.spark.launch.environment import PACKAGES, STORE_PACKAGES, Jars, default_settings, ensure_jars, ensure_package, require_java
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.quick_start import import_pyspark
 from lakelet.spark.launch.resident.client import warm_session
 from lakelet.spark.launch.resident.server import session_started
+from lakelet.spark.partitions import session_sizes
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -64,11 +67,11 @@ _WITHOUT_PAGE = {
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
 }
-# Set on a local master only: one machine, loopback, small tables, and a file system on which Hadoop's Java code starts a process
+# Set where no other machine takes part.
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Set on a local master only: one process, small tables, and a file system on which Hadoop's Java code starts a process
 # (chmod, readlink) wherever it lacks its native library. With these a Delta commit takes half the time (docs/decisions/0001-start-up.md).
 _LOCAL = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
     # A master elsewhere cannot import it before it has got Lakelet's code; there the state of Python functions has no arrays and maps.
     "spark.python.daemon.module": "lakelet.spark.launch.python_daemon",
@@ -80,16 +83,6 @@ _LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
-# Up to this much data a query is over before the code generated for it has been compiled, and a Delta log is short: the first reading of
-# a table as a stream takes three jobs with one partition and five with two.
-INTERPRETED_BYTES = 32 * 1024 * 1024
-_SMALL_INPUT = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-
 
 @dataclass(frozen=True)
 class Launch:
@@ -99,7 +92,7 @@ class Launch:
         settings: Spark's.
         command: the command line.
         archive: the class-data archive, which need not exist.
-        local: on this machine alone.
+        local: tasks run in this process alone.
         is_plain: its Python processes are of this interpreter, so that a resident session can take its place.
         lasts: it goes on for long.
     """
@@ -128,13 +121,11 @@ class Launch:
         java, delta = require_java(), ensure_jars()
         wanted = (*(STORE_PACKAGES[kind.jars] for kind in stores if kind.jars), *(PACKAGES[name] for name in packages))
         more = tuple(jar for package in wanted for jar in ensure_package(package))
-        settings = session_settings(delta, app_name=app_name, master=master, conf=conf, more=more, stores=stores)
-        local = settings["spark.master"].startswith("local")
+        settings = session_settings(delta, app_name=app_name, master=master, conf=conf, more=more, stores=stores, input_bytes=input_bytes)
+        local = is_local(settings["spark.master"])
         # Workers must run the driver's version of Python; Spark reads these only here, and Java the second one.
         os.environ["PYSPARK_PYTHON"] = worker_python or (python_executable() if local else sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = python_executable() if local and not worker_python else sys.executable
-        if input_bytes is not None and input_bytes < INTERPRETED_BYTES and local:
-            settings |= {name: value for name, value in _SMALL_INPUT.items() if name not in conf}
         # Spark's own temporary files go with this process too, also when it is killed.
         tuned = java_process.tuning_options(java, delta, input_bytes, lasts=lasts)
         command = java_process.java_command(java, delta, [*tuned, f"-Djava.io.tmpdir={scratch_folder('java')}"], settings, more)
@@ -142,7 +133,8 @@ class Launch:
 
     def start(self) -> java_process.JavaProcess:
         """Start the Java process and return at once."""
-        process = java_process.start_java(self.command, local=self.local, lasts=self.lasts)
+        loopback = is_on_this_machine(self.settings["spark.master"])
+        process = java_process.start_java(self.command, loopback=loopback, lasts=self.lasts)
         note_use(self.archive)
         return process
 
@@ -164,8 +156,8 @@ def start_session(
     Args:
         app_name: shown in Spark's own listings.
         master: a Spark master URL; by default this machine with all its cores.
-        input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `java_process.tuning_options`), and below
-            `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
+        input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `java_process.tuning_options`), the
+            number of partitions, and whether code is generated (see `partitions.session_sizes`).
         conf: further Spark settings; they win over Lakelet's.
         stores: what Spark itself reads and writes there. Takes more jars, fetched when they are not there.
         packages: names in `environment.PACKAGES`: their jars are on the class path, fetched when they are not there.
@@ -197,6 +189,8 @@ def start_session(
             session_started(session)
         else:
             _equip_workers(session.sparkContext)
+        if not launch.local:
+            _size_for_cluster(session, input_bytes)
         return session
     except BaseException:  # also Ctrl-C: no Java process is left
         process.process.kill()
@@ -204,11 +198,18 @@ def start_session(
 
 
 def session_settings(
-    delta: Jars, *, app_name: str, master: str | None, conf: Mapping[str, str], more: Sequence[Path] = (), stores: Sequence[StoreKind] = ()
+    delta: Jars,
+    *,
+    app_name: str,
+    master: str | None,
+    conf: Mapping[str, str],
+    more: Sequence[Path] = (),
+    stores: Sequence[StoreKind] = (),
+    input_bytes: int | None = None,
 ) -> dict[str, str]:
     """Return every Spark setting of a new session: Lakelet's for this kind of master, then `conf` over them.
 
-    `more`: jars beside Delta's; `stores`: those for these kinds are among them.
+    `more`: jars beside Delta's; `stores`: those for these kinds are among them; `input_bytes`: see `start_session`.
     """
     url = conf.get("spark.master") or master or f"local[{cores()}]"
     settings = {
@@ -219,11 +220,12 @@ def session_settings(
         "spark.sql.warehouse.dir": (scratch_folder("spark") / "warehouse").as_uri(),
         **_ALWAYS,
     }
-    if url.startswith("local"):
-        partitions = str(cores())
-        settings |= {**_LOCAL, "spark.sql.shuffle.partitions": partitions, "spark.databricks.delta.snapshotPartitions": partitions}
-    else:
+    if is_local(url):
+        settings |= {**_LOCAL, **session_sizes(cores(), input_bytes, {*conf, *default_settings()})}
+    else:  # its cores are known when it has started: `_size_for_cluster`
         settings["spark.jars"] = ",".join(path.as_uri() for path in (*delta.paths, *more))
+    if is_on_this_machine(url):
+        settings |= _LOOPBACK
     if stores:
         # Spark's own choice replaces a file whose name is taken; the one for local disks cannot do that on an object store.
         settings.pop("spark.sql.streaming.checkpointFileManagerClass", None)
@@ -242,10 +244,13 @@ def cores() -> int:
 
 
 def driver_memory() -> str:
-    """Return the Java heap's limit: 2 GB, less on machines under 5 GB.
+    """Return the Java heap's limit: `SPARK_DRIVER_MEMORY`, which is Spark's own variable, else 2 GB, less on machines under 5 GB.
 
     With 0.7 GB beside the heap, Python and its workers, a run stays below 4 GB in all.
     """
+    asked = os.environ.get("SPARK_DRIVER_MEMORY")
+    if asked:
+        return asked
     import psutil
 
     total = psutil.virtual_memory().total // (1024 * 1024)
@@ -286,6 +291,14 @@ def _new_session(java: java_process.JavaProcess, launch: Launch, *, meanwhile: C
         write_no_checksum_files(context)
     look_up_sources(context)
     return session_of(context)
+
+
+def _size_for_cluster(session: SparkSession, input_bytes: int | None) -> None:
+    """Give the session of a cluster the sizes that a local one has from its start. What the user has set anywhere stays."""
+    context = session.sparkContext
+    given = {name for name, _ in context.getConf().getAll()}
+    for name, value in session_sizes(cluster_cores(context), input_bytes, given).items():
+        session.conf.set(name, value)
 
 
 def _equip_workers(context: SparkContext) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from lakelet.base.masters import is_local
 from lakelet.config.rule_files import FOLDER as RULES
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files.reads import Reads
@@ -80,7 +81,7 @@ def process_start() -> float:
 def _declared_trees(config: PipelineConfig) -> Iterator[str]:
     """Yield the folders of tables from outside, the folder of rules, and those from which Java reads settings."""
     yield os.path.abspath(config.root / RULES)
-    yield from map(os.path.abspath, configuration_folders(local=(config.master or "local").startswith("local")))
+    yield from map(os.path.abspath, configuration_folders(local=is_local(config.master)))
     yield str(spark_home() / "conf")
     yield from (os.path.abspath(table.path) for table in config.tables.values())
 
