@@ -8,7 +8,7 @@
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
 .PHONY: setup ready doctor ci-parts rooms run factory audit web test test-plain test-oldest on-oldest test-spark test-adaptive test-crash test-long test-long-changes test-long-others \
-	test-slow test-slow-changes test-slow-autoloader test-slow-crash test-slow-others test-cloud chromium test-browser coverage pictures corpus \
+	test-slow test-slow-changes test-slow-autoloader test-slow-crash test-slow-others test-cloud test-catalogs chromium test-browser coverage pictures corpus \
 	test-conformance lint docs sample constraints clean
 
 # The parts of CI, each a target of this file with its cap in minutes. `.ci/run` runs them in this order, .github/workflows/ci.yml as jobs.
@@ -136,6 +136,10 @@ test-slow-others: setup
 
 test-cloud: setup
 	@.venv/bin/python -m pytest -m cloud --timeout 3000 tests/cloud
+
+# The part of it that fetches nothing.
+test-catalogs: setup
+	@.venv/bin/python -m pytest -m "cloud and not slow" --timeout 250 tests/cloud/test_hive_metastore.py
 
 # The page, driven in the Chromium of the system.
 chromium:

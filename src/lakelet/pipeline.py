@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lakelet.language.loader import LoadedSources
     from lakelet.quality.definitions import TableCheck
     from lakelet.spark.names.catalog import Catalog
+    from lakelet.spark.names.outside import Outside
     from lakelet.storage.eventlog.events import Write
     from lakelet.storage.eventlog.writer import Listener
     from lakelet.update.idle.recording_begun import Recording
@@ -315,7 +316,6 @@ class Pipeline:
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.spark.names.catalog import Catalog
-        from lakelet.spark.names.outside import Outside, OutsideTables, StorageTables
         from lakelet.spark.patches.update_context import UpdateContext, patched
         from lakelet.storage.eventlog.events import Reporter
         from lakelet.update.opened import LoadedPipeline
@@ -325,7 +325,7 @@ class Pipeline:
         context = UpdateContext(
             base,
             settings={**_settings_of_update(config, owner.id), **config.parameters},
-            outside=Outside(config.paths, OutsideTables(config.tables), StorageTables.of(storage, stored, owner.id, config.namespace)),
+            outside=_outside(config, stored, owner, base),
         )
         with (
             _watching(recording) as end_watching,
@@ -345,11 +345,13 @@ class Pipeline:
             if config.only is not None:
                 found = replace(found, definitions=found.definitions.only(config.only))
             found = replace(found, definitions=with_conditions(found.definitions, request.replace_where, config.namespace))
+            read_before = context.outside.tables.foreign.define(
+                {d.name.key: d.where for d in found.definitions.datasets if not d.is_temporary_view}
+            )
+            others = [*_without_package(found, checks), *read_before, *refused(registry, owner, found.definitions.datasets)]
             found = replace(
                 found,
-                errors=distinct(
-                    [*found.errors, *invalid, *_without_package(found, checks), *refused(registry, owner, found.definitions.datasets)]
-                ),
+                errors=distinct([*found.errors, *invalid, *others]),
                 notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)),
             )
             _pickle_by_value(found.helpers)
@@ -358,6 +360,21 @@ class Pipeline:
             keys = {key: columns for key, made in checks.items() if (columns := _unique_columns(made))}
             environment = Environment.of(spark, catalog, reporter, config.parameters, keys)
             yield LoadedPipeline(config, found, environment, owner, checks), end_watching
+
+
+def _outside(config: PipelineConfig, stored: ExistingTables, owner: Owner, spark: SparkSession) -> Outside:
+    """What names and paths mean to the pipeline that are not its own. `spark`: the session that asks a metastore."""
+    from lakelet.spark.names.outside import Outside, OutsideTables, StorageTables
+    from lakelet.spark.names.paths import located
+    from lakelet.storage.catalogs.foreign_tables import ForeignTables
+
+    foreign = ForeignTables()
+    if config.catalogs:
+        from lakelet.storage.catalogs.publishing import catalogs
+
+        foreign = ForeignTables(catalogs(config.catalogs, lambda: spark), owner.ids, located)
+    known = StorageTables.of(Storage(config.storage), stored, owner.id, config.namespace)
+    return Outside(config.paths, OutsideTables(config.tables, foreign), known)
 
 
 def _ready(storage: Storage) -> None:

@@ -37,6 +37,7 @@ ELSEWHERE = (
     "environment.",
     "promotion.",
     "diff.",
+    "publish.",
 )
 """In tests/unit/storage/test_eventlog_table.py, tests/deploy/test_deploy_deaths.py, and files of this folder that have their names."""
 COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES | DESCRIBING | BY_KEY]

@@ -41,6 +41,8 @@ class Project:
         self.events: list[Event] = []
         self.result: Any = None
         self.continuous = False
+        self.publish: dict[str, str] = {}
+        self.catalogs: dict[str, str] = {}
         self.development: bool | None = None
         self.event_log: TableName | None = None
         self._clock = 1_700_000_000
@@ -86,6 +88,8 @@ class Project:
             development=self.development,
             event_log=self.event_log,
             continuous=self.continuous,
+            publish=self.publish,
+            catalogs=self.catalogs,
             paths=replace(
                 PathMap.of(self.maps, self.folder),
                 kept=(str(self.folder / "storage"),),

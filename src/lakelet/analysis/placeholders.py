@@ -162,7 +162,7 @@ class PlaceholderReader(QueryReader):
         return self.spark.createDataFrame([(None,) * len(STATES.fields)], STATES)
 
     def opened_outside(self, key: str, frame: DataFrame) -> None:
-        table = outside_tables().by_key(key)
+        table = outside_tables().readable(key)
         if table is not None and files_fingerprint(table) is not None:
             self.outside[key] = None
             self.given.placeholders.mark_versioned(frame)

@@ -84,6 +84,8 @@ FAILPOINTS: tuple[str, ...] = (
     "scaffold.file_written",
     "report.written",
     "report.replaced",
+    "publish.begun",
+    "publish.registered",
     "update.before_terminal",
     "deploy.locked",
     "deploy.announced",

@@ -96,7 +96,7 @@ def promote(asked: o.CommonOptions, name: Name) -> None:
         write_note(f"The environment {name} has written no dataset of this pipeline: nothing to promote.")
         return
     following = [f"lakelet env drop {name}"]
-    lines = summary(update.value(), result.state, result.errors, namespace=config.namespace, storage=asked.storage, following=following)
+    lines = summary(update.value(), result.state, result.problems, namespace=config.namespace, storage=asked.storage, following=following)
     write_lines([Line(""), *_promoted_lines(found), Line(""), *lines], sys.stderr)
     raise typer.Exit(int(exit_code_of(result)))
 

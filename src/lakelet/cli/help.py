@@ -12,7 +12,7 @@ GROUPS = {
     "Look": ("show", "sql", "events", "diff", "schema", "report", "dashboard"),
     "Quality": ("rules", "quarantine", "test"),
     "Deploy": ("deploy", "status", "stop", "rollback", "destroy"),
-    "Project": ("new", "init", "doctor", "maintain"),
+    "Project": ("new", "init", "doctor", "maintain", "publish"),
 }
 """Heading → commands; all others stand under OTHERS. What a command does is the first sentence of its description."""
 

@@ -69,7 +69,7 @@ def replay(asked: o.CommonOptions, dataset: Dataset) -> None:
     if asked.as_json:
         sys.stdout.write(json.dumps([{"dataset": dataset, "update_id": result.update_id, **counts, "rules": rules}], indent=2) + "\n")
     if found is None:
-        lines = summary(update.value(), result.state, result.errors, namespace=config.namespace, storage=asked.storage)
+        lines = summary(update.value(), result.state, result.problems, namespace=config.namespace, storage=asked.storage)
         write_lines([Line(""), *lines], sys.stderr)
         raise typer.Exit(int(exit_code_of(result)))
     lines = [

@@ -114,7 +114,7 @@ def _run_here(asked: o.CommonOptions, config: PipelineConfig, env: str | None) -
         watch.close()
     done = replace(update.value(), id=result.update_id)
     elapsed = time.time() - psutil.Process().create_time()
-    lines = summary(done, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
+    lines = summary(done, result.state, result.problems, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
     if _only_states(request) and all(step.strategy is Strategy.EXCLUDED for step in result.steps):
         lines = [*lines, Line("No definition changed since the last update: nothing was selected.", "quiet")]
     lines = [*lines, *_on_all_rows(result, env, config.namespace)]
@@ -140,11 +140,11 @@ def _only_states(request: Request) -> bool:
 
 
 def exit_code_of(result: UpdateResult) -> ExitCode:
-    """3 if every failure is the machine's, such as a full disk; 1 if a critical check of a table fails; else by the state."""
+    """3 if every failure is the machine's, such as a full disk; 1 for a failed critical check or publication; else by the state."""
     of_machine = bool(result.errors) and all(error.exit_code is ExitCode.ENVIRONMENT for error in result.errors)
     if of_machine:
         return ExitCode.ENVIRONMENT
-    return ExitCode.FAILED if result.failed_checks else _EXITS.get(result.state, ExitCode.FAILED)
+    return ExitCode.FAILED if result.failed_checks or result.unpublished else _EXITS.get(result.state, ExitCode.FAILED)
 
 
 def validate(asked: o.CommonOptions) -> None:

@@ -30,11 +30,16 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A path with a table's name: `given` is the name as typed, `path` is absolute or a URI."""
+    """A path with a table's name: `given` is the name as typed, `path` is absolute or a URI.
+
+    `catalog`: the catalog that knows the table, in words, where `--table` does not name it; `format`: what that one says of the files.
+    """
 
     name: TableName
     given: str
     path: str
+    catalog: str = ""
+    format: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,14 +85,17 @@ def table_format(table: NamedTable, where: Location | None = None) -> TableForma
     """
     path = table.path
     if scheme_of(path) is not None:
-        return _remote_format(table, where)
+        return TableFormat(table.format, {}) if table.format else _remote_format(table, where)
     if not os.path.exists(path):
         raise LakeletError(
             "TABLE_PLACE_MISSING",
             f"the table {table.given} lies at {path}, which does not exist",
             where=where,
+            why=f"{table.catalog} says so." if table.catalog else None,
             todo=f"Put its files there, or name another path: {table_flag(table.given)}",
         )
+    if table.format:
+        return TableFormat(table.format, {})
     if os.path.isdir(os.path.join(path, "_delta_log")):
         return TableFormat("delta", {})
     first = next(_files(path), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,15 @@ tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) 
 _TEXTS = ("storage", "master", "worker_python", "catalog", "schema", "target")
 _PAIRS = ("map", "table")
 _SWITCHES = ("report",)
-_KEYS = (*_TEXTS, "sources", "packages", "parameters", *_PAIRS, *_SWITCHES)
+_ADDRESSES = ("publish", "catalogs")
+_KEYS = (*_TEXTS, "sources", "packages", "parameters", *_ADDRESSES, *_PAIRS, *_SWITCHES)
 PACKAGES = ("kafka",)
 """Names that `packages` may hold: jars of Spark's that are fetched for the project (`spark.launch.environment`)."""
+CATALOGS = {
+    "hive": (re.compile(r"thrift://[^\s/@,]+:\d+(,\s*thrift://[^\s/@,]+:\d+)*"), "thrift://localhost:9083"),
+    "uc": (re.compile(r"https?://(\[[\da-fA-F:.]+\](:\d+)?|[^\s/@?#\[\]]+)(/[^\s@?#]*)?"), "http://localhost:8080"),
+}
+"""Kinds of catalogs that `publish` and `catalogs` may name: the form of an address, and an example."""
 _EXAMPLES = {
     "map": 'For example: map = { "/Volumes/main/raw" = "data" }',
     "table": 'For example: table = { "main.sales.orders" = "data/orders" }',
@@ -32,7 +38,8 @@ _EXAMPLES = {
 class ToolSettings:
     """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: its location.
 
-    `report`: an update writes the page at its end. `packages`: names in `PACKAGES`.
+    `report`: an update writes the page at its end. `packages`: names in `PACKAGES`. `publish`: addresses by kinds in `CATALOGS`.
+    `catalogs`: those in which tables of others are looked up; the ones of `publish` where the key is not written.
     """
 
     present: bool = False
@@ -44,6 +51,8 @@ class ToolSettings:
     target: str | None = None
     sources: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    publish: Mapping[str, str] = field(default_factory=dict)
+    catalogs: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     maps: tuple[tuple[str, str], ...] = ()
     tables: tuple[tuple[str, str], ...] = ()
@@ -95,6 +104,8 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
         if name not in PACKAGES:
             todo = f"Lakelet fetches {listed(PACKAGES, len(PACKAGES))}. Jars of other packages go into the folder `jars` of pyspark."
             raise bad("packages", f"there is no package {name!r}", nearest=nearest_names(name, PACKAGES), todo=todo)
+    publish = _addresses(section.get("publish", {}), "publish", bad)
+    catalogs = _addresses(section.get("catalogs", publish), "catalogs", bad)
     parameters = section.get("parameters", {})
     flat = dict(_flat(parameters)) if isinstance(parameters, dict) else None
     if flat is None or not all(isinstance(v, (str, int, float)) for v in flat.values()):
@@ -111,7 +122,22 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
     where = Location(shown, _line_of("map" if section.get("map") else "table", text))
     more: Mapping[str, Any] = {"maps": pairs["map"], "tables": pairs["table"], "where": where, "report": section.get("report", False)}
     lists: Mapping[str, Any] = {"sources": tuple(sources), "packages": tuple(dict.fromkeys(packages))}
-    return ToolSettings(True, parameters=as_text, **lists, **texts, **more)
+    return ToolSettings(True, publish=publish, catalogs=catalogs, parameters=as_text, **lists, **texts, **more)
+
+
+def _addresses(value: Any, key: str, bad: Callable[..., LakeletError]) -> Mapping[str, str]:
+    """The addresses of catalogs that a key has, by their kinds. Raises CONFIG_INVALID, which `bad` makes."""
+    example = f'For example: {key} = {{ hive = "thrift://localhost:9083" }}'
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise bad(key, f"{key!r} in [tool.lakelet] must be a table of addresses", todo=example)
+    for kind, address in value.items():
+        if kind not in CATALOGS:
+            raise bad(key, f"{key!r} knows no catalog {kind!r}", nearest=nearest_names(kind, CATALOGS), todo=example)
+        form, address_example = CATALOGS[kind]
+        if not form.fullmatch(address):
+            todo = f"For example: {address_example} (without a user and a password)"
+            raise bad(key, f"{key!r} has an address of {kind!r} that is not one", todo=todo)
+    return value
 
 
 def package_missing(name: str, where: Location | None = None) -> LakeletError:

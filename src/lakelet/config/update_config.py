@@ -44,6 +44,8 @@ class PipelineConfig:
     names of pipelines whose tables it takes over. `event_log`: a name for the event log, beside `event_log`.
     `synced`: the folders that hold the files of the repository.
     `packages`: names of the jars that Spark gets beside Delta's (`tool_settings.PACKAGES`).
+    `publish`: addresses of catalogs that the tables are registered in, by kind (`tool_settings.CATALOGS`).
+    `catalogs`: addresses of those in which tables of others are looked up, in their order.
     `only`: keys of the datasets that are analysed, as though the files declared no others; None for all.
     `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).
     """
@@ -60,6 +62,8 @@ class PipelineConfig:
     master: str | None = None
     worker_python: str | None = None
     packages: tuple[str, ...] = ()
+    publish: Mapping[str, str] = field(default_factory=dict)
+    catalogs: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
     development: bool | None = None
     continuous: bool = False
@@ -119,6 +123,8 @@ def load_config(
         master=master or environ.get("LAKELET_MASTER") or project.settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or project.settings.worker_python,
         packages=project.settings.packages,
+        publish=project.settings.publish,
+        catalogs=project.settings.catalogs,
         remarks=(*project.remarks, *_property_remarks(project, parameters, given, development), *without_secret),
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
@@ -148,6 +154,11 @@ def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ
     environ = os.environ if environ is None else environ
     root = project_above(cwd) or cwd
     return _storage_root(storage, environ, read_tool_settings(root, cwd), root, cwd)
+
+
+def project_catalogs(cwd: Path) -> Mapping[str, str]:
+    """What the setting `publish` of the project at or above a folder names. Raises CONFIG_INVALID."""
+    return read_tool_settings(project_above(cwd) or cwd, cwd).publish
 
 
 def project_packages(cwd: Path) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from lakelet.files.durable import write_atomically, writing
 from lakelet.files.paths import AnyPath, names_in
 
 FORMAT = 5
-MAINTENANCE = "maintain-"
-"""Start of the ids under which maintenance holds a lease."""
+MAINTENANCE, PUBLISHING = "maintain-", "publish-"
+"""Starts of the ids under which these commands hold a lease."""
 _FILES = re.compile(r"lease-.*\.json")
 _GIVE_UP_SECONDS = 3.0
 
@@ -86,11 +86,11 @@ class Lease:
     def _busy_error(self, holder: Mapping[str, Any]) -> LakeletError:
         process, since = f"process {holder['pid']} on {holder['host']}", f"{holder['since'][:19]} UTC"
         file, id = self.system / f"lease-{holder['update_id']}.json", holder["update_id"]
-        maintained = id.startswith(MAINTENANCE)
+        command = next((start.rstrip("-") for start in (MAINTENANCE, PUBLISHING) if id.startswith(start)), None)
         return LakeletError(
             "LAKELET_STORAGE_BUSY",
-            f"{'`lakelet maintain`' if maintained else 'another update'} is running on {self.root}",
-            why=f"{'maintenance by' if maintained else f'update {id[:8]} of'} {process} holds it since {since}",
+            f"{f'`lakelet {command}`' if command else 'another update'} is running on {self.root}",
+            why=f"{f'{command} of' if command else f'update {id[:8]} of'} {process} holds it since {since}",
             todo=f"Wait until it ends. If that process is gone for good, delete {file}.",
         )
 

@@ -88,8 +88,8 @@ class Project:
 
     @property
     def config(self) -> PipelineConfig:
-        """The configuration of the next update."""
-        return self._configure(tuple(self._maps.items()), tuple(self._tables.items()))
+        """The configuration of the next update. Nobody else finds the tables of a test: it publishes nothing, and asks no catalog."""
+        return replace(self._configure(tuple(self._maps.items()), tuple(self._tables.items())), publish={}, catalogs={})
 
     # ------------------------------------------------------------------------------------------------------------ what arrives
 

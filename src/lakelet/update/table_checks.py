@@ -7,9 +7,8 @@ process that dies before that leaves the version to the next update, and events 
 from __future__ import annotations
 
 import hashlib
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -29,8 +28,6 @@ from lakelet.storage.root import StoredDataset
 from lakelet.update.opened import OpenedPipeline
 
 CRITICAL = "critical"
-EVERY_SECONDS = 600.0
-"""Between two checks of the tables in a continuous update, which has no end to make checks at."""
 _LEVELS = {CRITICAL: Level.ERROR, "warning": Level.WARN, "info": Level.INFO}
 
 
@@ -60,10 +57,8 @@ class TableChecks:
 
     opened: OpenedPipeline
     failed: list[str] = field(default_factory=list)
-    clock: Callable[[], float] = time.monotonic
     _checked: dict[str, CheckedVersion] = field(default_factory=dict)
     _has_looked: bool = False
-    _next: float | None = None
 
     def run(self) -> None:
         """Check each table whose version was not checked yet, and report the results."""
@@ -79,12 +74,6 @@ class TableChecks:
         if new:
             with ExitStack() as stack:
                 self._check(new, stack, now)
-
-    def run_at_times(self) -> None:
-        """Check in a continuous update: after its first round, and after a round when `EVERY_SECONDS` have passed since."""
-        if self._next is None or self.clock() >= self._next:
-            self.run()
-            self._next = self.clock() + EVERY_SECONDS
 
     def save(self) -> None:
         """Remember what was checked; called when the events are in the log."""

@@ -7,6 +7,7 @@ A `Replay` is an update that runs no flow: it gives quarantined rows of one data
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from lakelet.update.idle.recording_begun import Recording
 from lakelet.update.initialization import begin, report_unused_moves
 from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
+from lakelet.update.publishing import Publishing
 from lakelet.update.result import UpdateResult
 from lakelet.update.retries import Retries
 from lakelet.update.stopping import cancellation_cause
@@ -39,6 +41,8 @@ from lakelet.update.tasks import FlowTask, Task, UnanalyzedTask, flow_tasks
 
 WORKERS = "4"
 """Flows that run at the same time, unless it is set."""
+TABLES_EVERY_SECONDS = 600.0
+"""Between two looks at the tables in a continuous update, which has no end to check and publish them at."""
 
 
 class Update:
@@ -66,6 +70,8 @@ class Update:
         self._progress = UpdateProgress(opened.environment)
         self._retries = Retries(config.parameters, config.development, config.continuous, attempt)
         self._checks = TableChecks(opened)
+        self._publishing = Publishing(opened)
+        self._next_look = -math.inf
         around = functools.partial(around_hook, opened.environment)
         hooks = () if opened.storage.base is not None else opened.loaded.definitions.hooks  # nobody waits for news of an environment
         self._hooks = HookRunner(hooks, opened.reporter.emit, around=around)
@@ -86,7 +92,7 @@ class Update:
                 begin(self._opened, self._progress, everything, attempt=self._attempt)
                 state = self._flows(everything)
                 report_unused_moves(self._opened)
-                self._checks.run()
+                self._look_at_tables()
                 self._record_definitions(everything)
             except KeyboardInterrupt as stop:
                 self._stopping(stop)
@@ -104,7 +110,7 @@ class Update:
                 self._checks.save()
             needs_spark = ""
             if self._recording is not None:
-                completed = state is UpdateState.COMPLETED and not self._checks.failed
+                completed = state is UpdateState.COMPLETED and not self._checks.failed and not self._publishing.errors
                 needs_spark = finish(self._recording, self._opened, everything, self._progress, completed=completed)
         progress = self._progress
         return UpdateResult(
@@ -115,6 +121,7 @@ class Update:
             tuple(progress.steps.values()),
             retry_after=retry[0] if retry else None,
             failed_checks=tuple(self._checks.failed),
+            unpublished=tuple(self._publishing.errors),
             needs_spark=needs_spark,
         )
 
@@ -141,10 +148,11 @@ class Update:
                 cancel_running=self._cancel,
             )
 
-        def run_and_check(flows: Sequence[str]) -> None:
+        def run_and_look(flows: Sequence[str]) -> None:
             run(flows)
-            if not errors:
-                self._checks.run_at_times()
+            if not errors and self._clock() >= self._next_look:
+                self._look_at_tables()
+                self._next_look = self._clock() + TABLES_EVERY_SECONDS
 
         if rounds is None:
             with pool:
@@ -152,8 +160,13 @@ class Update:
         else:
             forget_servers(self._opened.environment.spark.sparkContext)
             with self._kept_queries(), DEFERRED.on(), pool:
-                rounds.go_on(run_and_check, ended=lambda: bool(errors or self._events.failure))
+                rounds.go_on(run_and_look, ended=lambda: bool(errors or self._events.failure))
         return UpdateState.FAILED if errors else UpdateState.COMPLETED
+
+    def _look_at_tables(self) -> None:
+        """Check the tables as they are now, and publish those that changed."""
+        self._checks.run()
+        self._publishing.run()
 
     @contextmanager
     def _kept_queries(self) -> Iterator[None]:

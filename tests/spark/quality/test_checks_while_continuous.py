@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.update import table_checks
+from lakelet.update import update
 from tests.spark.update.test_continuous_updates import stopped_when
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -25,7 +25,7 @@ def checks(events):
 
 
 def test_each_version_that_is_there_when_it_is_time_is_checked_once(project, monkeypatch):
-    monkeypatch.setattr(table_checks, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(update, "TABLES_EVERY_SECONDS", 0.0)
     p = project(PIPELINE)
     (p.folder / "expectations").mkdir()
     (p.folder / "expectations" / "orders.yml").write_text(CHECKS)

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lakelet.base import redaction
 from lakelet.plan.checked import Checked
@@ -18,6 +20,7 @@ from lakelet.plan.selection import EVERYTHING
 from lakelet.storage.eventlog.events import Event
 from lakelet.update.idle.record import load_record
 from lakelet.update.idle.recording_begun import Recording
+from tests.unity import unity_server
 
 pytestmark = pytest.mark.long
 
@@ -127,6 +130,22 @@ def test_what_was_read_and_changed_while_the_update_ran_makes_no_record(stream, 
     file: Path = p.folder / name
     found = doubt(p, lambda: file.write_text(file.read_text() + "\n"))
     assert found == f"{file} has changed since the update began, or as it did"
+
+
+def test_a_table_that_only_a_catalog_knows_is_a_doubt_and_a_catalog_that_nobody_asks_is_none(stream) -> None:
+    p = stream()
+    p.catalogs = {"uc": "http://127.0.0.1:1"}
+    assert doubt(p) is None
+    with unity_server() as unity:
+        write_deltalake(p.folder / "others", pa.table({"id": [1]}))
+        unity.somebody_makes("main.sales.customers", (p.folder / "others").as_uri())
+        p.catalogs = {"uc": unity.address}
+        found = doubt(p.write(of_table('spark.read.table("sales.customers")')))
+        assert found is not None
+        assert "reads main.sales.customers, and only a catalog knows where that lies" in found
+        found = doubt(p.write(of_table("spark.createDataFrame([(spark.catalog.tableExists('sales.nobody'),)], 'known BOOLEAN')")))
+        assert found is not None
+        assert "reads main.sales.nobody" in found
 
 
 WITH_RULES = of_table('dlt.read("orders").groupBy("id").count()').replace(

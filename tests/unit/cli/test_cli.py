@@ -28,21 +28,20 @@ from lakelet.plan.graph import Graph, GraphNode
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import Storage, StorageRegistry, StoredDataset
+from lakelet.update.result import UpdateResult
 
 NAME = TableName("main", "default", "orders")
 NODE = GraphNode(NAME, Kind.STREAMING_TABLE, (), (), (str(NAME),), (("id", "bigint"),), (), Location("a.py", 3))
 STEP = PlanStep(str(NAME), Kind.STREAMING_TABLE, str(NAME), Strategy.STREAM, "it has not run yet", ())
 
 
-@dataclass
-class Result:
+@dataclass(frozen=True)
+class Result(UpdateResult):
     update_id: str = "abcdef12"
     state: UpdateState = UpdateState.COMPLETED
     errors: tuple[LakeletError, ...] = ()
     seconds: float = 1.0
     steps: tuple[PlanStep, ...] = (STEP,)
-    failed_checks: tuple[str, ...] = ()
-    needs_spark: str = ""
 
 
 class FakePipeline:

@@ -363,6 +363,25 @@ def test_the_master_comes_from_the_flag_then_the_environment_then_the_project(pr
     assert [c.worker_python for c in found] == ["/usr/bin/python3", "/opt/python", "/opt/python"]
 
 
+def test_catalogs_to_publish_in_are_named_in_the_tool_settings(project):
+    project.write("a.py")
+    assert project.load().publish == {}
+    project.write("pyproject.toml", '[tool.lakelet]\npublish = { hive = "thrift://one:9083, thrift://two:9083" }\n')
+    assert project.load().publish == {"hive": "thrift://one:9083, thrift://two:9083"}
+
+
+def test_tables_of_others_are_looked_up_where_is_published_or_in_catalogs_of_their_own_in_their_order(project):
+    project.write("a.py")
+    one = 'publish = { hive = "thrift://one:9083" }\n'
+    project.write("pyproject.toml", f"[tool.lakelet]\n{one}")
+    assert project.load().catalogs == {"hive": "thrift://one:9083"}
+    project.write("pyproject.toml", f'[tool.lakelet]\n{one}catalogs = {{ uc = "http://two", hive = "thrift://three:1" }}\n')
+    assert list(project.load().catalogs.items()) == [("uc", "http://two"), ("hive", "thrift://three:1")]
+    assert project.load().publish == {"hive": "thrift://one:9083"}
+    project.write("pyproject.toml", f"[tool.lakelet]\n{one}catalogs = {{}}\n")
+    assert project.load().catalogs == {}
+
+
 def test_packages_are_named_in_the_tool_settings(project):
     project.write("a.py")
     assert project.load().packages == ()

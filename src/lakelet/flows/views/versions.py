@@ -39,7 +39,7 @@ class InputVersions:
             name = names[key] = f"{key}\n{path.name} {log.table_id()}"
             read[key] = environment.memory.pinned(path)
             versions[name] = log.data_version(known.get(name, -1), read[key])
-        for table in filter(None, map(outside_tables().by_key, batch.outside)):
+        for table in filter(None, map(outside_tables().readable, batch.outside)):
             versions[f"{table.given} ({table.path})"] = files_fingerprint(table) or -1
         return cls(ViewState(batch.fingerprint, versions, batch.always), read, names)
 

@@ -3,7 +3,7 @@
 There is one order (`NameTarget`) for `spark.table` and its kin and for SQL text, in functions of datasets and outside of them. Outside of
 functions the pipeline's datasets are tables of the storage: what the last update left. Tables from outside are those that `--table
 NAME=PATH` names, and those that code creates while it is loaded; `information_schema` describes the tables of the storage and both of
-these.
+these. A name that neither they nor Spark know is looked up in the catalogs of the settings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -31,8 +31,9 @@ from lakelet.files.stores import scheme_of
 from lakelet.jvm.frames import loaded, of_java
 from lakelet.jvm.sessions import plain_reader
 from lakelet.language.model import Dataset
-from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.catalog import Catalog, is_missing_table
 from lakelet.spark.names.outside import is_view, outside_tables, stored_tables
+from lakelet.spark.names.paths import FILE_FORMATS
 from lakelet.storage.information_schema import EXTERNAL, MANAGED, RelationDescription, RelationName, asked_for, described, rows_of
 from lakelet.storage.root import Storage
 
@@ -41,7 +42,7 @@ from lakelet.storage.root import Storage
 
 def open_outside(spark: SparkSession, key: str, *, streaming: bool, jreader: Any = None) -> DataFrame:
     """The rows of the table from outside that has this full name in lower case. Raises like `open_named`, and TABLE_NOT_KEPT."""
-    table = outside_tables().by_key(key)
+    table = outside_tables().readable(key)
     if table is not None:
         return open_named(spark, table, streaming=streaming, jreader=jreader)
     return _open_created(spark, key, outside_tables().created[key], streaming=streaming, jreader=jreader)
@@ -134,7 +135,7 @@ class NameTarget(Enum):
     DATASET = "a dataset of the pipeline whose function reads it"
     NO_DATASET = "a name with LIVE before it that no dataset has"
     QUARANTINE = "a quarantine, which no query reads"
-    OUTSIDE = "a table from outside (--table), or one that code created"
+    OUTSIDE = "a table from outside (--table), one that code created, or, after all others, a table of a catalog"
     STORED = "another table of the storage"
     INFORMATION = "a relation of information_schema"
     SPARK = "files, or whatever Spark knows"
@@ -156,7 +157,12 @@ class ResolvedName:
 
 
 def resolve_name(
-    parts: Sequence[str], catalog: Catalog | None, *, streaming: bool = False, hidden: Callable[[str], bool] = lambda name: False
+    parts: Sequence[str],
+    catalog: Catalog | None,
+    *,
+    streaming: bool = False,
+    hidden: Callable[[str], bool] = lambda name: False,
+    spark: SparkSession | None = None,
 ) -> ResolvedName:
     """Return what the parts of a name mean.
 
@@ -165,6 +171,9 @@ def resolve_name(
         catalog: the names that the function of a dataset can mean; None outside of functions.
         streaming: whether it is read as a stream; outside of functions there is none of a stored table.
         hidden: whether a view of the session has a name of one part; outside of functions it hides a stored table.
+        spark: the session, whose own tables and views come before those of catalogs; without one no catalog is asked.
+
+    Raises CATALOG_UNREACHABLE and CATALOG_TABLE_REFUSED for a name that only a catalog can know.
     """
     name = stored_tables().full_name(all_quoted(parts)) if catalog is None else catalog.find(parts)
     if catalog is not None:
@@ -183,7 +192,21 @@ def resolve_name(
         return ResolvedName(NameTarget.STORED, name)
     if stored_tables().storage is not None and asked_for(name) is not None:
         return ResolvedName(NameTarget.INFORMATION, name)
+    if spark is not None and _is_in_catalog(spark, parts, name):
+        return ResolvedName(NameTarget.OUTSIDE, name)
     return ResolvedName(NameTarget.SPARK, name)
+
+
+def _is_in_catalog(spark: SparkSession, parts: Sequence[str], name: TableName) -> bool:
+    """Whether a catalog has the table of a name that Spark does not know."""
+    foreign = outside_tables().foreign
+    if not foreign or (len(parts) == 2 and parts[0].lower() in FILE_FORMATS):
+        return False
+    try:
+        plain_reader(spark).table(all_quoted(parts))
+    except AnalysisException as problem:
+        return is_missing_table(problem) and foreign.find(name) is not None
+    return False
 
 
 def _is_stored(name: TableName, streaming: bool, parts: Sequence[str], hidden: Callable[[str], bool]) -> bool:
@@ -192,7 +215,7 @@ def _is_stored(name: TableName, streaming: bool, parts: Sequence[str], hidden: C
 
 def resolve_name_outside(spark: SparkSession, parts: Sequence[str], *, streaming: bool) -> ResolvedName:
     """Return what a name means to code outside of functions."""
-    return resolve_name(parts, None, streaming=streaming, hidden=lambda name: is_view(spark, name))
+    return resolve_name(parts, None, streaming=streaming, hidden=lambda name: is_view(spark, name), spark=spark)
 
 
 def open_resolved(spark: SparkSession, meant: ResolvedName, *, streaming: bool, jreader: Any) -> DataFrame | None:

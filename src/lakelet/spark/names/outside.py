@@ -1,4 +1,4 @@
-"""State of the process for names and paths outside of the pipeline's definitions: `--map`, `--table`, created tables, the storage.
+"""State of the process for names and paths outside of the pipeline: `--map`, `--table`, created tables, catalogs, the storage.
 
 It holds for the whole process while one update works: handlers of micro-batches and helper modules run outside of every dataset's function,
 some of them in other threads. Inside a dataset's function its reader answers; outside of one a stored table is what the last update left,
@@ -26,6 +26,7 @@ from lakelet.jvm.errors import Py4JError
 from lakelet.jvm.frames import loaded
 from lakelet.jvm.sessions import has_view, java_session, plain_reader, plain_sql
 from lakelet.spark import settings
+from lakelet.storage.catalogs.foreign_tables import ForeignTables
 from lakelet.storage.root import ExistingTables, Storage
 
 
@@ -88,15 +89,16 @@ def is_view(spark: SparkSession, name: str) -> bool:
 class OutsideTables:
     """The tables from outside of one update: those that `--table` names, and those that code creates while it is loaded.
 
-    `created`: what Spark calls the tables that code created, by key.
+    `created`: what Spark calls the tables that code created, by key. `foreign`: finds those of catalogs, which are only read.
     """
 
-    def __init__(self, tables: Mapping[str, NamedTable]) -> None:
+    def __init__(self, tables: Mapping[str, NamedTable], foreign: ForeignTables | None = None) -> None:
         self._tables = tables
         self.created: dict[str, str] = {}
+        self.foreign = foreign or ForeignTables()
 
     def __bool__(self) -> bool:
-        return bool(self._tables or self.created)
+        return bool(self._tables or self.created or self.foreign)
 
     def __contains__(self, key: str) -> bool:
         return key in self._tables or key in self.created
@@ -108,6 +110,10 @@ class OutsideTables:
     def by_key(self, key: str) -> NamedTable | None:
         """The table of `--table` with that full name in lower case, or None."""
         return self._tables.get(key)
+
+    def readable(self, key: str) -> NamedTable | None:
+        """The table of `--table`, or the one that a catalog was found to have, with that full name in lower case; or None."""
+        return self._tables.get(key) or self.foreign.known(key)
 
     def schema_of(self, name: TableName) -> str:
         """The schema in Spark's own catalog for the created tables of one schema of the code."""

@@ -38,6 +38,7 @@ from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_file_names, with_metadata_if_asked
 from lakelet.spark.names.from_json import ExpectedFields, Growth, JsonSchemas, call_of, without_growth
 from lakelet.spark.names.lookup import NameTarget, information, resolve_name
+from lakelet.spark.names.outside import outside_tables
 from lakelet.spark.names.paths import located_source, unusable_schema_location
 from lakelet.spark.names.repeated_calls import asked
 from lakelet.storage.delta.table_spec import CHANGE_FEED
@@ -188,7 +189,7 @@ class TableReader(ABC):
         self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
     ) -> DataFrame:
         """The table called `text`, read with `options`: of the pipeline first, then of the storage, then whatever Spark knows."""
-        meant = resolve_name(parts_of(text), self.catalog, streaming=streaming)
+        meant = resolve_name(parts_of(text), self.catalog, streaming=streaming, spark=self.spark)
         name = meant.name
         if meant.dataset is not None:
             return self.open(meant.dataset, streaming=streaming, jreader=jreader, options=options)
@@ -280,10 +281,12 @@ class TableReader(ABC):
 
     def unknown(self, text: str) -> MissingTable:
         """The error for a name that nobody knows."""
-        itself = (text.lower(), self.flow.name.lower())
+        itself, titles = (text.lower(), self.flow.name.lower()), outside_tables().foreign.titles
+        asked = titles and not text.lower().startswith("live.")
+        nobody = f"the pipeline nor the storage nor {titles} knows" if asked else "the pipeline nor the storage knows"
         return MissingTable(
             text,
-            f'the query reads "{text}", which neither the pipeline nor the storage knows',
+            f'the query reads "{text}", which neither {nobody}',
             where=pointed(caller_location(), parts_of(text)[-1]),
             nearest=nearest_names(text, [name for name in self.catalog.known_names() if name.lower() not in itself]),
             todo=self._view_meant(text) or _where_it_could_be(text, self.catalog.known_names()),

@@ -167,7 +167,7 @@ class SqlText:
 
     def _view_of_relation(self, ref: table_names.RelationRef) -> str | None:
         """Return the replacement of a name, or None to leave it as written."""
-        meant = resolve_name(ref.parts, self._reader.catalog, streaming=ref.streaming)
+        meant = resolve_name(ref.parts, self._reader.catalog, streaming=ref.streaming, spark=self._spark)
         if meant.place is NameTarget.NO_DATASET:
             raise self._reader.unknown(".".join(ref.parts))
         folder = _streamed_folder(ref) if meant.place is NameTarget.SPARK else None

@@ -179,7 +179,8 @@ def _described_table(spark: SparkSession, name: str, creating: bool) -> str | No
     meant, target = resolve_name_outside(spark, parts_of(name), streaming=False), target_of(spark, name, creating=creating)
     if target is None and meant.place is NameTarget.STORED and meant.name is not None:
         return f"delta.{quoted(stored_tables().paths[meant.name.key])}"
-    return target
+    foreign = outside_tables().foreign.known(meant.name.key) if target is None and meant.name is not None else None
+    return target if foreign is None else f"{foreign.format}.{quoted(foreign.path)}"
 
 
 def with_target(text: str, target: Target, command: Command | None = None) -> str:

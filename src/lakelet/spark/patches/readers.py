@@ -110,7 +110,7 @@ def table_exists(call: Call, rest: Rest) -> bool:
     name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
     reader, parts, spark = active_reader(), parts_of(name), call.target._sparkSession
     catalog = reader.catalog if isinstance(reader, QueryReader) else None
-    meant = resolve_name(parts, catalog) if catalog is not None else resolve_name_outside(spark, parts, streaming=False)
+    meant = resolve_name(parts, catalog, spark=spark) if catalog is not None else resolve_name_outside(spark, parts, streaming=False)
     if meant.place is NameTarget.QUARANTINE and catalog is not None and meant.name is not None:
         return meant.name.key in catalog.other_tables
     if meant.place not in (NameTarget.SPARK, NameTarget.NO_DATASET):

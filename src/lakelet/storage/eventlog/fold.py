@@ -196,13 +196,14 @@ class UpdateFold:
 
     def _take_warning(self, row: Row, timestamp: int) -> None:
         kind = row["event_type"]
-        if kind in _COUNTED or (row.get("level") == Level.WARN and kind not in _SHOWN_AS_VALUES):
+        failed = kind == EventType.NOTICE and row.get("level") == Level.ERROR
+        if kind in _COUNTED or failed or (row.get("level") == Level.WARN and kind not in _SHOWN_AS_VALUES):
             skipped = kind == EventType.FLOW_PROGRESS and _event_body(row).get("status") == FlowState.SKIPPED
             text, key = str(row.get("message") or ""), (_sequence_number(row), timestamp)
             if text in self.warnings:
                 self.repeated.add(text)
                 key = min(key, self.warnings[text][0])
-            self.warnings[text] = key, UpdateWarning(text, counted=skipped or kind in _COUNTED)
+            self.warnings[text] = key, UpdateWarning(text, counted=skipped or failed or kind in _COUNTED)
 
     def value(self, number: int = 0) -> UpdateSummary:
         """What the update did so far. `number`: its place in the log."""

@@ -195,7 +195,10 @@ class TableCheckResult:
 
 @dataclass(frozen=True, slots=True)
 class UpdateWarning:
-    """A message of level WARN. `counted`: counts of the summary, or the failure that made a flow be skipped, say the same."""
+    """A message of level WARN, or a notice of level ERROR.
+
+    `counted`: counts of the summary, the failure that made a flow be skipped, or an error of the update's result say the same.
+    """
 
     text: str
     counted: bool = False
