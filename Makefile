@@ -3,7 +3,7 @@
 # make test-crash: an update killed at every point where it may die. make test-long: what takes more than three seconds.
 # make test-slow: what CI leaves to the night: more cases of sweeps, repetitions, what takes minutes. Two hours; nightly.yml runs its parts.
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by night.
-# make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 13 MB of jars once; ten minutes; by night.
+# make test-cloud: updates on S3's and Google's protocols and on a cluster of two workers, topics of Kafka, tables in a Hive metastore; fetches 54 MB of jars once; by night.
 # make test-browser: the page driven in Chromium; two minutes.
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
@@ -12,7 +12,7 @@
 	test-conformance lint docs sample constraints clean
 
 # The parts of CI, each a target of this file with its cap in minutes. `.ci/run` runs them in this order, .github/workflows/ci.yml as jobs.
-CI_PARTS = doctor:6 lint:3 test-oldest:4 test:15 test-crash:18 test-long-changes:10 test-long-others:25 test-browser:4 test-conformance:4
+CI_PARTS = doctor:4 lint:2 test-oldest:3 test:14 test-crash:17 test-long-changes:12 test-long-others:26 test-catalogs:4 test-browser:4 test-conformance:3
 LAKELET = .venv/bin/lakelet
 PYTHON = .venv/bin/python
 ROWS = 20000
@@ -117,7 +117,7 @@ test-long-others: setup
 	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 --ignore=tests/spark/cdc
 
 # In parts as well: the nightly workflow runs them beside each other.
-SLOW = .venv/bin/python -m pytest $(STEALING) -rs -m slow --timeout 3000 --durations=20
+SLOW = .venv/bin/python -m pytest $(STEALING) -rs -m "slow and not cloud" --timeout 3000 --durations=20
 test-slow: setup
 	@$(MAKE) -k -j1 test-slow-changes test-slow-autoloader test-slow-crash test-slow-others
 

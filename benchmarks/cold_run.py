@@ -6,7 +6,13 @@
 A domain is five datasets over JSON lines: a bronze stream with declared columns, two silver streams, two gold views. Both tools run the
 same Python files and the same `spark-pipeline.yml`, each in a new folder, and take turns in going first. Spark's writes Parquet, its
 default; ours Delta. Wall and processor time of whole processes count, Java and Python workers included. The gold tables of both are
-compared. Prints machine, load, quartiles and the ratio of the medians. Bar: 0.4.
+compared. Prints machine, load, quartiles and the ratio of the medians. Bar: 0.5.
+
+    .venv/bin/python benchmarks/cold_run.py --first-row --rounds 5
+
+With `--first-row` there is no rival: time from `lakelet run` in a new project (`lakelet new project`) until its first row is in a table,
+on a machine that has Delta's jars and no class-data archive, against the same with the archive. In turns; each round has new projects.
+Bar: 1.5.
 """
 
 from __future__ import annotations
@@ -16,9 +22,12 @@ import json
 import os
 import platform
 import random
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -26,6 +35,8 @@ from deltalake import DeltaTable
 from figures import quartiles
 from processes import ENVIRONMENT as OURS
 from processes import Measured, measured
+
+from lakelet.spark.launch.environment import jars
 
 SPEC = """\
 name: cold
@@ -114,12 +125,62 @@ def rows(tool: str, folder: Path, name: str) -> list[str]:
     return sorted(str(row) for row in table.to_pylist())
 
 
+def until_first_row(cache: Path) -> tuple[float, float]:
+    """Seconds until a new project's first run has written a row, and until its end. No process is left that makes an archive."""
+    environment = {**ENVIRONMENT, "LAKELET_CACHE": str(cache), "LAKELET_ARCHIVE": "off"}
+    command = [sys.executable, "-m", "lakelet"]
+    with tempfile.TemporaryDirectory(prefix="first-row-") as folder:
+        subprocess.run([*command, "new", "project", "demo"], cwd=folder, env=environment, capture_output=True, check=True)
+        started, first = time.perf_counter(), None
+        command += ["run", "--json"]
+        with subprocess.Popen(
+            command, cwd=Path(folder, "demo"), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as running:
+            assert running.stdout is not None
+            for line in running.stdout:
+                metrics = json.loads(line)["details"].get("flow_progress", {}).get("metrics") or {}
+                if first is None and metrics.get("num_output_rows"):
+                    first = time.perf_counter() - started
+        if running.returncode or first is None:
+            raise SystemExit("the update of a new project has failed")
+    return first, time.perf_counter() - started
+
+
+def compare_first_rows(rounds: int) -> None:
+    """Print quartiles of `until_first_row` without and with the class-data archive, and the ratio of each round."""
+    seconds: dict[str, list[tuple[float, float]]] = {"without the archive": [], "with the archive": []}
+    with tempfile.TemporaryDirectory(prefix="cache-") as work:
+        cache = Path(work, "cache")
+        shutil.copytree(jars().delta_spark.parent, cache / "jars")
+        subprocess.run(
+            [sys.executable, "-m", "lakelet", "doctor", "--archive"], env={**ENVIRONMENT, "LAKELET_CACHE": str(cache)}, check=True
+        )
+        made, away = cache / "archives", cache / "away"
+        for turn in range(rounds):
+            for name in seconds if turn % 2 else reversed(seconds):
+                if name == "without the archive":
+                    made.rename(away)
+                seconds[name].append(until_first_row(cache))
+                if name == "without the archive":
+                    away.rename(made)
+    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, a new project, {rounds} rounds")
+    for name, found in seconds.items():
+        print(f"{name:20} first row {quartiles([first for first, _ in found])} s, end {quartiles([end for _, end in found])} s")
+    without, with_it = seconds.values()
+    ratios = [ours[0] / theirs[0] for ours, theirs in zip(without, with_it, strict=True)]
+    print(f"ratio until the first row {quartiles(ratios)} (bar 1.5)")
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--domains", type=int, default=5, help="five datasets each")
     asked.add_argument("--rows", type=int, default=20_000, help="of each domain")
     asked.add_argument("--rounds", type=int, default=5)
+    asked.add_argument("--first-row", action="store_true", help="time until the first row of a new project, without an archive and with it")
     choice = asked.parse_args()
+    if choice.first_row:
+        compare_first_rows(choice.rounds)
+        return
     found: dict[str, list[Measured]] = {tool: [] for tool in TOOLS}
     with tempfile.TemporaryDirectory(prefix="cold-") as work:
         make_landing(Path(work, "landing"), choice.domains, choice.rows)
@@ -139,7 +200,7 @@ def main() -> None:
     ours, theirs = found.values()
     wall = statistics.median(r.wall for r in ours) / statistics.median(r.wall for r in theirs)
     processor = statistics.median(r.processor for r in ours) / statistics.median(r.processor for r in theirs)
-    print(f"ratio {wall:.2f} wall, {processor:.2f} processor (bar 0.4)")
+    print(f"ratio {wall:.2f} wall, {processor:.2f} processor (bar 0.5)")
 
 
 if __name__ == "__main__":

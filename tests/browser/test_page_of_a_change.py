@@ -88,7 +88,7 @@ def test_a_dataset_shows_all_that_differs_in_it(opened, written) -> None:
 def test_a_click_leads_from_the_list_to_the_details_and_on_to_the_dataset(opened, written) -> None:
     page = opened(f"{written(changed_shop())}#/change")
     page.click("[aria-label='Datasets of the change'] >> text=silver.orders")
-    page.wait_for_function("scrollY > 0")
+    page.evaluate("() => scrollY > 0 || new Promise(done => addEventListener('scroll', () => done(true), {once: true}))")
     page.click("[data-part='main.silver.orders'] h2 a")
     page.wait_for_selector("h1:has-text('silver.orders')")
 
