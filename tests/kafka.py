@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +91,6 @@ log.cleaner.backoff.ms=200
 log.retention.check.interval.ms=500
 log.initial.task.delay.ms=100
 """
-_STARTED = "Kafka Server started"
 _QUIET = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -109,13 +108,16 @@ class Record:
 class Broker:
     """The client is a Java process with the broker's own jars, driven by py4j.
 
-    `servers`: the broker's address; `locked`: the address at which the user ann needs `password`.
+    `servers`: the broker's address; `locked`: the address at which the user ann needs `password`; `start`: starts the broker, also
+    again after its death, at the same address and with its data, and returns its process id.
     """
 
     servers: str
     locked: str
     password: str
     gateway: JavaGateway
+    start: Callable[[], int]
+    pid: int
 
     @property
     def java(self) -> Any:
@@ -216,12 +218,17 @@ def kafka_broker(folder: Path) -> Iterator[Broker]:
     subprocess.run(storage, check=True, capture_output=True, timeout=120)
     with ExitStack() as processes:
         log = folder / "broker.log"
-        broker = processes.enter_context(server_process([*java, "kafka.Kafka", str(properties)], log))
+
+        def start() -> int:
+            broker = processes.enter_context(server_process([*java, "kafka.Kafka", str(properties)], log))
+            awaited(broker, log, lambda: _listening(port))
+            return broker.pid
+
+        pid = start()
         client_log = folder / "client.log"
         client = processes.enter_context(server_process([*java, "py4j.GatewayServer", "0"], client_log))
         gateway = processes.enter_context(gateway_of(client, client_log))
-        awaited(broker, log, lambda: _listening(port))
-        yield Broker(f"127.0.0.1:{port}", f"127.0.0.1:{locked}", password, gateway)
+        yield Broker(f"127.0.0.1:{port}", f"127.0.0.1:{locked}", password, gateway, start, pid)
 
 
 def _py4j() -> Sequence[Path]:

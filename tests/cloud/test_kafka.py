@@ -327,6 +327,37 @@ def test_a_topic_that_does_not_exist_and_a_broker_that_does_not_answer_have_name
     assert [error.code for error in p.result.errors] == ["KAFKA_UNREACHABLE"]
 
 
+def test_a_sink_s_topic_that_does_not_exist_is_a_named_error_and_the_next_update_sends_the_rows(
+    project: Any, broker: Broker, topic: str
+) -> None:
+    p = project(
+        """
+        import dlt
+
+        options = {"kafka.bootstrap.servers": spark.conf.get("servers"), "topic": spark.conf.get("topic"), "kafka.max.block.ms": "2000"}
+        dlt.create_sink("out", "kafka", options)
+
+        @dlt.table
+        def files():
+            return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("text STRING")
+                    .load(spark.conf.get("landing")))
+
+        @dlt.append_flow(target="out")
+        def send():
+            return spark.readStream.table("files").selectExpr("text AS value")
+        """
+    )
+    p.parameters |= {"pipelines.numUpdateRetryAttempts": "0", "pipelines.maxFlowRetryAttempts": "0"}
+    p.arrive("a.json", {"text": "x"})
+    p.run(expect="FAILED")
+    (error,) = p.result.errors
+    assert error.code == "KAFKA_UNREACHABLE"
+    assert f"Topic {topic} not present in metadata" in str(error)
+    broker.create(topic)
+    p.run()
+    assert broker.values(topic) == ["x"]
+
+
 def _new_records(broker: Broker, topic: str) -> set[tuple[int, str | None]]:
     """Offsets and texts of what a topic has beyond its first two records."""
     return {(one.offset, None if one.value is None else one.value.decode()) for one in broker.records(topic) if one.offset > 1}

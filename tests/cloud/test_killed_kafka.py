@@ -33,6 +33,22 @@ def send():
     return spark.readStream.table("events").selectExpr("CAST(n AS STRING) AS value")
 """
 
+KILLER = """
+import os
+import signal
+
+from pyspark.sql.functions import udf
+
+@udf("int")
+def passed(n):  # the number; the first time that it is the last one for the broker, the broker dies
+    if n == {last} and os.path.exists("{alive}"):
+        os.remove("{alive}")
+        os.kill({broker}, signal.SIGKILL)
+    return n
+"""
+# The clients give up after seconds, not minutes.
+IMPATIENT = ("default.api.timeout.ms", "request.timeout.ms", "delivery.timeout.ms", "max.block.ms")
+
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
@@ -49,12 +65,13 @@ class Updates:
 
     def __init__(self, folder: Path, servers: str) -> None:
         self.folder, self.servers = folder, servers
+        self.words: list[str] = []
         folder.mkdir()
         (folder / "pipeline.py").write_text(PIPELINE)
         (folder / "pyproject.toml").write_text('[tool.lakelet]\npackages = ["kafka"]\n')
 
     def _start(self, failpoint: str | None) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "lakelet.cli.main", "run", "--json", "--param", f"servers={self.servers}"]
+        command = [sys.executable, "-m", "lakelet.cli.main", "run", "--json", "--param", f"servers={self.servers}", *self.words]
         environment = {**os.environ, **({"LAKELET_FAILPOINT": failpoint} if failpoint else {})}
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
@@ -64,6 +81,14 @@ class Updates:
         process = self._start(failpoint)
         _, errors = process.communicate(timeout=300)
         assert process.returncode == -signal.SIGKILL, errors[-3000:]
+
+    def fail(self) -> list[str]:
+        """Run an update that fails; the codes of its errors."""
+        process = self._start(None)
+        out, errors = process.communicate(timeout=300)
+        assert process.returncode in (1, 3), errors[-5000:]
+        assert "Traceback (most" not in errors
+        return [event["error"]["exceptions"][0]["class_name"] for event in map(json.loads, out.splitlines()) if event["error"]]
 
     def run(self) -> dict[str, str]:
         """One whole update; the last status of each flow."""
@@ -95,4 +120,33 @@ def test_a_killed_update_gives_each_record_once_into_the_table_and_at_least_once
     updates.run()
     assert updates.numbers() == list(range(12))
     assert Counter(map(int, broker.values("out"))) - sent == Counter([11])
+    assert updates.run() == {"events": "IDLE", "send": "IDLE"}
+
+
+@pytest.mark.parametrize("flow", ["events", "send"])
+def test_a_broker_that_dies_in_the_middle_of_an_update_is_a_named_error_and_loses_nothing(
+    flow: str, broker: Broker, tmp_path: Path
+) -> None:
+    updates, alive = Updates(tmp_path / "project", broker.servers), tmp_path / "alive"
+    for partition in (0, 1):
+        broker.send("in", *((None, str(n)) for n in range(partition, 20, 2)), partition=partition)
+    alive.touch()
+    killer = KILLER.format(last=6, alive=alive, broker=broker.pid)
+    read, sent = '"offset")', '.selectExpr("CAST(n AS STRING) AS value")'
+    passing = {
+        "events": (read, f'{read}.withColumn("n", passed("n"))'),
+        "send": (sent, '.select(passed("n").cast("string").alias("value"))'),
+    }
+    settings = ", ".join(f'"kafka.{name}": "3000"' for name in IMPATIENT)
+    source = PIPELINE.replace("SERVERS = {", f'SERVERS = {{{settings}, "kafka.linger.ms": "0", ').replace(*passing[flow])
+    (updates.folder / "pipeline.py").write_text(killer + source)
+    updates.words = [word for name in ("numUpdateRetryAttempts", "maxFlowRetryAttempts") for word in ("--param", f"pipelines.{name}=0")]
+
+    codes = updates.fail()
+    assert not alive.exists(), "the broker did not die"
+    assert set(codes) == {"KAFKA_UNREACHABLE"}
+    broker.start()
+    updates.run()
+    assert updates.numbers() == list(range(20))
+    assert set(map(int, broker.values("out"))) == set(range(20))
     assert updates.run() == {"events": "IDLE", "send": "IDLE"}

@@ -192,5 +192,11 @@ STORE_AWAY = _sentence(
 )
 """The store does not answer; the match is the whole line."""
 
+BROKER_AWAY = _sentence(
+    "broker away",
+    "Kafka's client",
+    r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network|\w*Auth\w*)Exception: ([^\n]+)",
+    _NONE,
+)
 SENTENCES: tuple[Sentence, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Sentence))
 """All of them."""

@@ -19,6 +19,7 @@ from lakelet.flows.context import FlowTask
 from lakelet.flows.failures import other_sources
 from lakelet.jvm.kafka import NO_ID, BrokerUnreachable, Topic, topics
 from lakelet.plan.decisions import SourcePosition
+from lakelet.spark.errors.diagnosis import BROKER_AWAY_TODO
 
 _FORMAT = 1
 _NOTE = "topics.json"
@@ -90,9 +91,8 @@ def _asked(task: FlowTask, options: Mapping[str, str]) -> Mapping[str, Topic] | 
     try:
         return topics(task.environment.spark, options, _subscribed(options))
     except BrokerUnreachable as problem:
-        todo = "Start the broker, or correct kafka.bootstrap.servers and the options of its security; the next update goes on from there."
         what = f"{_servers(options)} does not answer, or refuses"
-        raise _error(task, "KAFKA_UNREACHABLE", what, redacted(str(problem)), todo) from problem
+        raise _error(task, "KAFKA_UNREACHABLE", what, redacted(str(problem)), BROKER_AWAY_TODO) from problem
 
 
 def _losses(read: Mapping[str, Mapping[int, int]], found: Mapping[str, Topic], ids: Mapping[str, str]) -> Iterator[str]:

@@ -261,8 +261,9 @@ def test_a_python_process_that_does_not_connect_is_named(spark: Any) -> None:
 
 
 def test_every_sentence_has_a_case() -> None:
-    disks = {sentences.DISK_FULL, sentences.READ_ONLY}  # below; a store that is away: tests/cloud
-    elsewhere = {sentences.NOISE, sentences.PLAN, sentences.SLOW_WORKER, sentences.STORE_AWAY, *disks}
+    disks = {sentences.DISK_FULL, sentences.READ_ONLY}  # below; stores and brokers that are away: tests/cloud
+    away = {sentences.STORE_AWAY, sentences.BROKER_AWAY}
+    elsewhere = {sentences.NOISE, sentences.PLAN, sentences.SLOW_WORKER, *away, *disks}
     assert {sentence.name for sentence, _ in CASES.values()} == {one.name for one in SENTENCES if one not in elsewhere}
     assert len({sentence.name for sentence in SENTENCES}) == len(SENTENCES)
 

@@ -28,6 +28,10 @@ _FUNCTION_PACKAGES = ("AVRO", "PROTOBUF")
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
 _OUTER_CONDITIONS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
 _STORE_AWAY_TODO = "Look at the network, the endpoint and the credentials; the next update goes on from what is committed."
+BROKER_AWAY_TODO = (
+    "Start the broker, or correct kafka.bootstrap.servers and the options of its security; the next update goes on from there."
+)
+"""What to do where a broker does not answer."""
 _NOT_NULL_TODO = "Filter such rows out before the flow, give the column a value there, or leave NOT NULL out of the schema."
 
 
@@ -48,6 +52,11 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         )
         silent.__cause__ = problem
         return silent
+    if lost := sentences.BROKER_AWAY.find(text):
+        why, what = _without_state(lost[1]).strip(), "a broker of Kafka does not answer, or refuses"
+        refusing = LakeletError("KAFKA_UNREACHABLE", what, dataset=dataset, where=where, why=why, todo=BROKER_AWAY_TODO)
+        refusing.__cause__ = problem
+        return refusing
     code, why, todo = "FLOW_FAILED", essence(text) or java_class(problem) or type(problem).__name__, remedy(problem)
     if broken := violation_in(text, dataset):
         broken.__cause__ = problem
