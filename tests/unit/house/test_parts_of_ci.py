@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from typing import Any
 
 import yaml
@@ -33,6 +34,12 @@ def commands(jobs: Any) -> list[str]:
 def test_the_parts_of_ci_are_targets_and_end_within_ninety_minutes() -> None:
     assert targets() >= caps().keys()
     assert sum(caps().values()) < 90
+
+
+def test_no_two_files_of_tests_outside_of_packages_have_one_name() -> None:
+    """pytest imports them as modules of one space of names: it collects the first one only, and fails."""
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if not (path.parent / "__init__.py").exists()]
+    assert sorted(name for name, count in Counter(path.name for path in files).items() if count > 1) == []
 
 
 def test_the_workflow_and_the_script_run_the_parts_of_the_makefile() -> None:
