@@ -1,10 +1,14 @@
-"""A server that speaks Google Cloud Storage's protocols, on loopback, for tests: fake-gcs-server, built by Go (`gcs_server/main.go`)."""
+"""A server that speaks Google Cloud Storage's protocols, on loopback, for tests: fake-gcs-server, built by Go (`gcs_server/main.go`).
+
+By hand: `python -m tests.gcs FOLDER` starts one until Ctrl-C, and prints the variables that lead to it, and an empty bucket.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.servers import address_of, server_process
+from tests.servers import address_of, server_process, stay
 
 _SOURCES = Path(__file__).parent / "gcs_server"
 _GO = "/usr/local/go/bin/go"
@@ -94,3 +98,9 @@ def _key(file: Path, url: str) -> Path:
     }
     file.write_text(json.dumps(account))
     return file
+
+
+if __name__ == "__main__":
+    with google_server(Path(sys.argv[1])) as running:
+        running.make_bucket()
+        stay(running.uri(), running.environment)

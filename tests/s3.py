@@ -1,4 +1,7 @@
-"""A server that speaks S3's protocol, on loopback, for tests: moto in a process of its own."""
+"""A server that speaks S3's protocol, on loopback, for tests: moto in a process of its own.
+
+By hand: `python -m tests.s3 FOLDER` starts one until Ctrl-C, and prints the variables that lead to it, and an empty bucket.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.servers import address_of, server_process
+from tests.servers import address_of, server_process, stay
 
 
 @dataclass
@@ -93,3 +96,9 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
     environment = {**os.environ, "MOTO_RECORDER_FILEPATH": str(folder / "recording")}
     with server_process(command, log, environment) as process:
         yield S3Server(address_of(process, log))
+
+
+if __name__ == "__main__":
+    with s3_server(Path(sys.argv[1])) as running:
+        running.make_bucket()
+        stay(running.uri(), running.environment)

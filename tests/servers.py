@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
@@ -59,8 +61,8 @@ def gateway_of(process: subprocess.Popen[bytes], log: Path) -> Iterator[JavaGate
         gateway.shutdown(raise_exception=False)
 
 
-def stay(address: str) -> None:
-    """Print where a server listens, and wait for Ctrl-C."""
-    print(address, flush=True)
+def stay(address: str, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Print how a process finds a server (the variables as a shell sets them, then the address), and wait for Ctrl-C."""
+    print(*(f"export {name}={shlex.quote(value)}" for name, value in environment.items()), address, sep="\n", flush=True)
     with suppress(KeyboardInterrupt):
         time.sleep(1_000_000)
