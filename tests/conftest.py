@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from tests.gcs import GoogleServer, google_server
+from tests.hdfs import HdfsServer, hdfs_server
 from tests.s3 import S3Server, s3_server
 
 if TYPE_CHECKING:
@@ -63,7 +64,19 @@ def google(_google: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> GoogleServ
     return _with_bucket(_google, monkeypatch)
 
 
-Server = TypeVar("Server", S3Server, GoogleServer)
+@pytest.fixture(scope="session")
+def _hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture
+def hdfs(_hdfs: HdfsServer, monkeypatch: pytest.MonkeyPatch) -> HdfsServer:
+    """As `s3`, a name node and a data node of HDFS, with an empty folder."""
+    return _with_bucket(_hdfs, monkeypatch)
+
+
+Server = TypeVar("Server", S3Server, GoogleServer, HdfsServer)
 
 
 def _with_bucket(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cloud.cluster import Cluster, cluster, worker_environment
 from tests.gcs import GoogleServer
+from tests.hdfs import HdfsServer
 from tests.s3 import S3Server
 
 
@@ -30,7 +31,7 @@ class Lake:
     """A project folder of this machine whose landing zone and storage lie on a store."""
 
     folder: Path
-    store: S3Server | GoogleServer
+    store: S3Server | GoogleServer | HdfsServer
     options: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     cluster: Cluster | None = None

@@ -392,6 +392,7 @@ CODES: dict[str, CodeInfo] = {
     "STORE_FAILED": CodeInfo(_F, "an object store or a disk refused or could not do what was asked of it", SourceError),
     "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read", SourceError),
     "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
+    "HDFS_MISSING": CodeInfo(_E, "a path on HDFS is to be opened, and the extra lakelet[hdfs] is not installed"),
     "QUALITY_MISSING": CodeInfo(_E, "tables have checks of their own, and the extra lakelet[quality] is not installed"),
     # a Databricks workspace
     "WORKSPACE_DENIED": CodeInfo(_F, "the user of the credentials has not the right that a request to the workspace needs"),

@@ -214,8 +214,10 @@ class RemoteStore:
 
         pyarrow has no conditional put. So each process puts a claim, looks at the others', and writes only alone: whoever finds the
         claim of a smaller name takes its own away and waits, whoever has the smallest waits for the others to do so
-        (docs/decisions/0011-cloud-storage.md).
+        (docs/decisions/0011-cloud-storage.md). HDFS refuses a name that is taken (docs/decisions/0106-hdfs.md).
         """
+        if hasattr(self.system, "move_new"):
+            return self._create_by_name(path, content)
         folder, _, name = path.rpartition("/")
         prefix = f".claim-{name}-"
         while not self.is_file(path):
@@ -231,6 +233,17 @@ class RemoteStore:
             finally:
                 self.remove(f"{folder}/{mine}")
         return False
+
+    def _create_by_name(self, path: str, content: bytes) -> bool:
+        temporary = f"{posixpath.dirname(path)}/.tmp-{uuid.uuid4().hex}"
+        with _store_errors(self.shown(path)):
+            self._put(temporary, content)
+            try:
+                self.system.move_new(temporary, path)
+            except FileExistsError:
+                self.system.delete_file(temporary)
+                return False
+        return True
 
     def _must_yield(self, folder: str, prefix: str, mine: str) -> bool:
         """Return False once this claim is the only one; True if another one takes precedence, after waiting for it."""

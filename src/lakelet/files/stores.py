@@ -39,6 +39,10 @@ class StoreSettings(ABC):
         """Spark settings for its file system. The keys come from the environment of each Java process."""
         return {}
 
+    def class_path(self) -> tuple[str, ...]:
+        """Folders whose files Java's client reads."""
+        return ()
+
     @abstractmethod
     def file_system(self, authority: str) -> Any:
         """pyarrow's file system for what stands between `//` and the path of a URI."""
@@ -138,13 +142,43 @@ class AzureSettings(StoreSettings):
 
 @dataclass(frozen=True)
 class HadoopSettings(StoreSettings):
-    """HDFS; the name node stands in the URI."""
+    """HDFS; the name node stands in the URI, or a name that files of the user's give addresses to.
+
+    Attributes:
+        folder: with `core-site.xml` and `hdfs-site.xml`; None without.
+        user: who asks, where the name node believes it; None for the user of the process.
+    """
+
+    folder: str | None
+    user: str | None
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> HadoopSettings:
+        """From `HADOOP_CONF_DIR`, else the folder below `HADOOP_HOME`, and `HADOOP_USER_NAME`."""
+        home = environ.get("HADOOP_HOME")
+        folder = environ.get("HADOOP_CONF_DIR") or (f"{home}/etc/hadoop" if home else None)
+        return cls(folder, environ.get("HADOOP_USER_NAME") or None)
+
+    def variables(self) -> dict[str, str]:
+        return {"HADOOP_USER_NAME": self.user} if self.user else {}
+
+    def delta_options(self) -> dict[str, str]:
+        return self._patience()
+
+    def class_path(self) -> tuple[str, ...]:
+        return (self.folder,) if self.folder else ()
 
     def file_system(self, authority: str) -> Any:
-        from pyarrow import fs
+        from lakelet.files.hdfs import HdfsFileSystem
 
-        host, _, port = authority.partition(":")
-        return fs.HadoopFileSystem(host or "default", int(port or 0))
+        return HdfsFileSystem(authority, self._patience())
+
+    def _patience(self) -> dict[str, str]:
+        """Without files of the user's a name node that does not answer is asked a few times, by default for three minutes."""
+        return {} if self.folder else {"dfs.client.failover.max.attempts": "4", "dfs.client.failover.sleep.max.millis": "4000"}
+
+    def __str__(self) -> str:
+        return f"user {self.user or 'of the process'}, {f'settings in {self.folder}' if self.folder else 'no HADOOP_CONF_DIR'}"
 
 
 def _is_plain(endpoint: str | None) -> bool:
@@ -172,7 +206,9 @@ class StoreKind:
         address: the variables that say where it is.
         whole: a file appears when its stream is closed, never before, so that a write needs no other name first.
         bucket: a URI names a bucket before the path.
-        jars: the jars with which Spark writes there, by their name in `STORE_PACKAGES`; None where no storage may lie.
+        jars: the jars with which Spark writes there, by their name in `STORE_PACKAGES`; None where Spark's own do.
+        package: of Python, with which it is read where pyarrow alone cannot.
+        storage: a storage may lie there.
     """
 
     name: str
@@ -186,6 +222,8 @@ class StoreKind:
     whole: bool = False
     bucket: bool = True
     jars: str | None = None
+    package: str | None = None
+    storage: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -217,6 +255,7 @@ S3 = StoreKind(
     address=("AWS_ENDPOINT_URL", "AWS_REGION"),
     whole=True,
     jars="s3",
+    storage=True,
 )
 GOOGLE = StoreKind(
     "Google Cloud Storage",
@@ -229,9 +268,19 @@ GOOGLE = StoreKind(
     address=("STORAGE_EMULATOR_HOST",),
     whole=True,
     jars="gs",
+    storage=True,
 )
 AZURE = StoreKind("Azure", ("abfss", "abfs"), AzureSettings, prefixes=("AZURE_",), folder="~/.azure", keys=("AZURE_STORAGE_ACCOUNT_KEY",))
-HDFS = StoreKind("HDFS", ("hdfs",), HadoopSettings, bucket=False)
+HDFS = StoreKind(
+    "HDFS",
+    ("hdfs",),
+    HadoopSettings,
+    prefixes=("HADOOP_", "KRB5"),
+    address=("HADOOP_CONF_DIR", "HADOOP_USER_NAME"),
+    bucket=False,
+    package="hdfs-native",
+    storage=True,
+)
 
 KINDS = (S3, GOOGLE, AZURE, HDFS)
 SCHEMES = tuple(scheme for kind in KINDS for scheme in kind.schemes)
@@ -252,7 +301,7 @@ def kind_of(location: object) -> StoreKind | None:
 def stores_of(*locations: object) -> tuple[StoreKind, ...]:
     """The kinds of store where some of the locations lie and where a storage may lie, each once."""
     found = (kind_of(location) for location in locations)
-    return tuple(dict.fromkeys(kind for kind in found if kind is not None and kind.jars is not None))
+    return tuple(dict.fromkeys(kind for kind in found if kind is not None and kind.storage))
 
 
 def is_set_up(scheme: str, environ: Mapping[str, str] | None = None) -> bool:

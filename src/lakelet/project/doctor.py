@@ -136,8 +136,11 @@ def check_jars() -> DoctorCheck:
 
 
 def check_store(kind: StoreKind) -> DoctorCheck:
-    """The jars with which Spark reads and writes a kind of store, and the keys; asked for only where the storage lies there."""
-    name, package = f"storage on {kind.name}", env.STORE_PACKAGES[kind.jars or ""]
+    """What a kind of store needs: jars and keys, or a package of Python; asked for only where the storage lies there."""
+    name = f"storage on {kind.name}"
+    if kind.jars is None:
+        return _check_client(name, kind)
+    package = env.STORE_PACKAGES[kind.jars]
     try:
         found = env.package_jars(package)
     except LakeletError as error:
@@ -148,6 +151,16 @@ def check_store(kind: StoreKind) -> DoctorCheck:
         return DoctorCheck(name, False, finding, f"Set {' and '.join(kind.keys)}, unless the machine has a role.", blocking=False)
     jars = f"{len(found)} jar{'s' if len(found) > 1 else ''} in {found[0].parent}"
     return DoctorCheck(name, True, f"{jars}; {kind.settings.of(os.environ)}")
+
+
+def _check_client(name: str, kind: StoreKind) -> DoctorCheck:
+    """The package of Python with which a store is read whose jars Spark brings."""
+    client = kind.package or ""
+    version = _version(client)
+    if version is None:
+        remedy = f"Type: {sys.executable} -m pip install {client}"
+        return DoctorCheck(name, False, f"the Python package {client} is not installed", remedy)
+    return DoctorCheck(name, True, f"{client} {version}; {kind.settings.of(os.environ)}")
 
 
 def check_package(name: str) -> DoctorCheck:

@@ -97,9 +97,9 @@ def test_errors_name_included_files_too(project):
         (["a.py"], {"params": {"a b": "c"}}, "USAGE", "--param a b=…: a key may hold letters, digits, '_', '-' and '.' only"),
         (
             ["a.py"],
-            {"storage": "hdfs://n/x"},
+            {"storage": "wasb://n/x"},
             "STORAGE_UNSUPPORTED",
-            "no storage can lie at hdfs://n/x",
+            "no storage can lie at wasb://n/x",
         ),
         (
             ["a.py"],

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from lakelet.files.paths import any_path
-from lakelet.files.stores import GOOGLE, KINDS, S3, GoogleSettings, kind_of, scheme_of, stores_of
+from lakelet.base.errors import LakeletError
+from lakelet.files.paths import RemotePath, any_path
+from lakelet.files.stores import GOOGLE, HDFS, KINDS, S3, GoogleSettings, HadoopSettings, kind_of, scheme_of, stores_of
 from lakelet.spark.launch.environment import STORE_PACKAGES
 
 SECRETS = {
@@ -16,8 +19,9 @@ SECRETS = {
 }
 
 
-def test_a_storage_may_lie_where_there_are_jars_to_write_with() -> None:
-    assert stores_of("gs://b/x", "s3://b/y", "s3a://b/z", "abfss://c@a.dfs.core.windows.net/", "hdfs://n/x", "/folder") == (GOOGLE, S3)
+def test_a_storage_may_lie_where_spark_has_a_client_to_write_with() -> None:
+    places = ("gs://b/x", "s3://b/y", "s3a://b/z", "abfss://c@a.dfs.core.windows.net/", "hdfs://n:1/x", "/folder")
+    assert stores_of(*places) == (GOOGLE, S3, HDFS)
     assert {kind.jars for kind in KINDS if kind.jars} == STORE_PACKAGES.keys()
     assert (kind_of("file:/x"), kind_of("dbfs:/x"), kind_of("gs")) == (None, None, None)
     assert str(any_path("gs://b/x/")) == "gs://b/x"
@@ -40,3 +44,21 @@ def test_a_server_other_than_googles_is_named_to_each_client() -> None:
     plain = GoogleSettings.of({})
     assert (plain.variables(), plain.delta_options(), str(plain)) == ({}, {}, "Google")
     assert "spark.hadoop.fs.gs.storage.root.url" not in plain.spark_settings()
+
+
+def test_files_and_user_of_hadoop_come_from_the_environment() -> None:
+    plain = HadoopSettings.of({})
+    assert (plain.variables(), plain.class_path()) == ({}, ())
+    assert str(plain) == "user of the process, no HADOOP_CONF_DIR"
+    assert "dfs.client.failover.max.attempts" in plain.delta_options()
+    found = HadoopSettings.of({"HADOOP_HOME": "/h", "HADOOP_USER_NAME": "ann"})
+    assert (found.variables(), found.class_path(), found.delta_options()) == ({"HADOOP_USER_NAME": "ann"}, ("/h/etc/hadoop",), {})
+    assert HadoopSettings.of({"HADOOP_HOME": "/h", "HADOOP_CONF_DIR": "/c"}).class_path() == ("/c",)
+
+
+def test_without_its_client_a_path_on_hdfs_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hdfs_native", None)
+    with pytest.raises(LakeletError) as caught:
+        RemotePath("hdfs://127.0.0.1:1/lake").exists()
+    assert caught.value.code == "HDFS_MISSING"
+    assert "pip install 'lakelet[hdfs]'" in str(caught.value.todo)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError
-from lakelet.files.stores import S3
+from lakelet.files.stores import HDFS, S3
 from lakelet.project import doctor
 from lakelet.project.doctor import DoctorCheck
 from lakelet.spark.launch import archives
@@ -188,6 +188,19 @@ def test_a_storage_on_s3_asks_for_its_jars_and_keys(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert doctor.check_store(S3).ok
     assert "Amazon, region eu-west-1" in doctor.check_store(S3).finding
+
+
+def test_a_storage_on_hdfs_asks_for_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKELET_STORAGE", "hdfs://node:8020/lake")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/conf")
+    monkeypatch.setenv("HADOOP_USER_NAME", "ann")
+    found = next(check for check in doctor.examine() if check.name == "storage on HDFS")
+    assert found.ok
+    assert found.finding.endswith("; user ann, settings in /conf")
+    monkeypatch.setattr(doctor, "_version", lambda package: None)
+    missing = doctor.check_store(HDFS)
+    assert (missing.ok, missing.blocking) == (False, True)
+    assert missing.remedy.endswith("-m pip install hdfs-native")
 
 
 def test_a_package_that_the_project_names_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

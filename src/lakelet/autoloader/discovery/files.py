@@ -298,7 +298,11 @@ class RemoteFiles(RemoteStore):
         return (found.size, found.mtime_ns // 1000) if found.is_file else None
 
     def move(self, path: str, target: str) -> None:
-        """A copy and a removal: the copy gets a modification time of its own."""
+        """A copy and a removal: the copy gets a modification time of its own. HDFS renames."""
+        if hasattr(self.system, "move_new"):
+            self.system.create_dir(posixpath.dirname(target))
+            self.system.move_new(path, target)
+            return
         if self.is_file(target):
             raise FileExistsError(errno.EEXIST, "a file is there already", target)
         if not self.whole:

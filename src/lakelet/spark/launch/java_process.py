@@ -94,7 +94,7 @@ def tuning_options(java: Java, delta: Jars, input_bytes: int | None, *, lasts: b
 def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapping[str, str], more: Sequence[Path] = ()) -> list[str]:
     """Return the command line of Spark's driver process: this Java, Spark's jars after Delta's two, the options, the settings.
 
-    `more`: further jars. They come last: the class-data archive fits a class path that begins with its own.
+    `more`: further jars and folders. They come last: the class-data archive fits a class path that begins with its own.
     """
     spark = spark_home()
     folders = configuration_folders(local=is_local(settings["spark.master"]))

@@ -128,7 +128,9 @@ class Launch:
         os.environ["PYSPARK_DRIVER_PYTHON"] = python_executable() if local and not worker_python else sys.executable
         # Spark's own temporary files go with this process too, also when it is killed.
         tuned = java_process.tuning_options(java, delta, input_bytes, lasts=lasts)
-        command = java_process.java_command(java, delta, [*tuned, f"-Djava.io.tmpdir={scratch_folder('java')}"], settings, more)
+        folders = [Path(folder) for kind in stores for folder in kind.settings.of(os.environ).class_path()]
+        options = [*tuned, f"-Djava.io.tmpdir={scratch_folder('java')}"]
+        command = java_process.java_command(java, delta, options, settings, (*more, *folders))
         return cls(settings, command, archive_path(java, delta), local, local and not worker_python, lasts)
 
     def start(self) -> java_process.JavaProcess:
