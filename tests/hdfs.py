@@ -1,6 +1,6 @@
 """HDFS on loopback, for tests: a name node and a data node in one Java process, from Hadoop's own mini cluster.
 
-By hand: `python -m tests.hdfs FOLDER` starts one until Ctrl-C and prints its address.
+By hand: `python -m tests.hdfs FOLDER` starts one until Ctrl-C; prints what a process needs to use it, and the URI of an empty folder.
 """
 
 from __future__ import annotations
@@ -70,6 +70,19 @@ class HdfsServer:
         stream.close()
         return found
 
+    def name_it(self, name: str, folder: Path) -> None:
+        """Write into a folder the files of Hadoop by which `hdfs://NAME` stands for this name node."""
+        values = {
+            "dfs.nameservices": name,
+            f"dfs.ha.namenodes.{name}": "one",
+            f"dfs.namenode.rpc-address.{name}.one": self.url.removeprefix("hdfs://"),
+            f"dfs.client.failover.proxy.provider.{name}": "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+        }
+        properties = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in values.items())
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "hdfs-site.xml").write_text(f"<configuration>{properties}</configuration>")
+        (folder / "core-site.xml").write_text("<configuration></configuration>")
+
     def _path(self, path: str) -> Any:
         return self.java.org.apache.hadoop.fs.Path(f"/{self.bucket}/{path}")
 
@@ -92,4 +105,7 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
 
 if __name__ == "__main__":
     with hdfs_server(Path(sys.argv[1])) as running:
-        stay(running.url)
+        running.make_bucket()
+        for name, value in running.environment.items():
+            print(f"export {name}={value}")
+        stay(running.uri())

@@ -13,6 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 _REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/1\.1\r\n")
 _NAME_IN_BODY = "uploadType=multipart"
+_CALL = re.compile(rb"\n[\x06\x07](create|rename2?)")
+"""A call of HDFS's name node that gives a file a name: behind it stand the paths as they are."""
 
 
 @dataclass
@@ -23,13 +25,15 @@ class Gate:
     shut_at: str | None = None
     is_shut: bool = False
     refused: list[str] = field(default_factory=list)
-    """Method and path of each request that got no answer."""
+    """Method and path of each request that got no answer, or the name of a call."""
 
     def open(self) -> None:
         self.shut_at, self.is_shut = None, False
 
     def lets_through(self, sent: bytes, before: str) -> tuple[bool, str]:
         """Whether these bytes of a client reach the server, and the request line that they belong to; `before`: that of the last ones."""
+        if self.url.startswith("hdfs:"):
+            return self._lets_call_through(sent)
         request = _REQUEST.match(sent)
         line = f"{request[1].decode()} {unquote(request[2].decode())}" if request else before
         named = line if request else ""
@@ -40,6 +44,14 @@ class Gate:
         if self.is_shut:
             self.refused.append(line)
         return not self.is_shut, line
+
+    def _lets_call_through(self, sent: bytes) -> tuple[bool, str]:
+        call = _CALL.search(sent)
+        if self.shut_at is not None and call and self.shut_at.encode() in sent:
+            self.is_shut = True
+        if self.is_shut:
+            self.refused.append(call[1].decode() if call else "")
+        return not self.is_shut, ""
 
 
 @contextmanager
@@ -71,7 +83,7 @@ def store_gate(server: str) -> Iterator[Gate]:
         block_on_close = False
 
     with Listener(("127.0.0.1", 0), Handler) as listener:
-        gate.url = f"http://127.0.0.1:{listener.server_address[1]}"
+        gate.url = f"{target.scheme}://127.0.0.1:{listener.server_address[1]}"
         thread = threading.Thread(target=listener.serve_forever, daemon=True)
         thread.start()
         try:

@@ -78,14 +78,7 @@ def test_a_name_node_that_does_not_answer_is_a_named_error(hdfs: HdfsServer) -> 
 
 
 def test_a_name_that_hdfs_site_knows_stands_for_its_name_node(hdfs: HdfsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {
-        "dfs.nameservices": "prod",
-        "dfs.ha.namenodes.prod": "one",
-        "dfs.namenode.rpc-address.prod.one": hdfs.url.removeprefix("hdfs://"),
-    }
-    properties = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items())
-    (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{properties}</configuration>")
-    (tmp_path / "core-site.xml").write_text("<configuration></configuration>")
+    hdfs.name_it("prod", tmp_path)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     folder = f"hdfs://prod/{hdfs.bucket}"
     RemotePath(f"{folder}/a.json").write_whole("text")

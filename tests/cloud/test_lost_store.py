@@ -11,6 +11,7 @@ import pytest
 
 from tests.cloud.conftest import Lake
 from tests.gcs import GoogleServer
+from tests.hdfs import HdfsServer
 from tests.s3 import S3Server
 from tests.store_gate import Gate, store_gate
 
@@ -34,6 +35,7 @@ spark.hadoop.fs.s3a.retry.limit 1
 spark.hadoop.fs.s3a.retry.interval 10ms
 spark.hadoop.fs.s3a.connection.timeout 3s
 spark.hadoop.fs.gs.http.max.retry 1
+spark.hadoop.ipc.client.connect.max.retries 1
 """
 NAMED = {"STORE_FAILED", "STORAGE_FAILED", "EVENT_LOG_FAILED"}
 STEPS = {
@@ -53,16 +55,17 @@ def _codes(text: str) -> set[str]:
     return set(re.findall(r"\[([A-Z_]{5,})\]", text)) | ({"a traceback"} if "Traceback (most" in text else set())
 
 
-CASES = [("s3", step) for step in STEPS] + [("google", step) for step in ("the registry", "the offset of a batch", "the commit of rows")]
+SOME = ("the registry", "the offset of a batch", "the commit of rows")
+CASES = [("s3", step) for step in STEPS] + [(store, step) for store in ("google", "hdfs") for step in SOME]
 
 
 @pytest.mark.parametrize(("store", "step"), CASES)
 def test_a_store_that_goes_away_in_the_middle_of_a_step_loses_nothing(
     store: str, step: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    server: S3Server | GoogleServer = request.getfixturevalue(store)
+    server: S3Server | GoogleServer | HdfsServer = request.getfixturevalue(store)
     with store_gate(server.url) as gate:
-        _lose(Lake(tmp_path, server), gate, STEPS[step])
+        _lose(Lake(tmp_path, replace(server, url=gate.url)), gate, STEPS[step])
 
 
 def _lose(lake: Lake, gate: Gate, step: str) -> None:
@@ -71,14 +74,13 @@ def _lose(lake: Lake, gate: Gate, step: str) -> None:
     (lake.folder / "conf" / "spark-defaults.conf").write_text(IMPATIENT)
     lake.environment["SPARK_CONF_DIR"] = str(lake.folder / "conf")
     lake.store.put("landing/a.json", '{"id":1,"text":"a"}\n{"text":"no id"}\n')
-    through = replace(lake, store=replace(lake.store, url=gate.url))
-    through.write(PIPELINE)
+    lake.write(PIPELINE)
     words = ("pipeline.py", "--param", f"landing={lake.landing}")
-    through.run(*words)
+    lake.run(*words)
 
     lake.store.put("landing/b.json", '{"id":2,"text":"b"}\n{"id":3,"text":"c"}\n{"text":"no id either"}\n')
     gate.shut_at = step
-    failed = through.attempt("run", *words, "--json", "--storage", through.storage)
+    failed = lake.attempt("run", *words, "--json", "--storage", lake.storage)
     assert gate.refused, "the step was not reached"
     assert failed.returncode in (1, 3)
     assert _codes(failed.stderr) <= NAMED
@@ -86,7 +88,7 @@ def _lose(lake: Lake, gate: Gate, step: str) -> None:
     assert [e["message"] for e in errors if e["class_name"] not in NAMED] == []
 
     gate.open()
-    through.run(*words)
+    lake.run(*words)
     assert sorted(row["id"] for row in lake.rows("raw")) == [1, 2, 3]
     assert [row["count"] for row in lake.rows("counts")] == [3]
     lines = lake.lakelet("events", "--all", "--json", "--storage", lake.storage).splitlines()

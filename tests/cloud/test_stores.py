@@ -33,19 +33,19 @@ FIRST = '{"id":1,"kind":"x","at":"2024-01-01T00:00:00"}\n{"kind":"z","at":"2024-
 SECOND = '{"id":2,"kind":"x","at":"2024-01-01T00:10:00","extra":1.5}\n{"id":1,"kind":"y","at":"2024-01-01T00:10:00"}\n'
 
 
-@pytest.fixture(params=["s3", "google"])
+@pytest.fixture(params=["s3", "google", "hdfs"])
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     return Lake(tmp_path, request.getfixturevalue(request.param))
 
 
 def test_two_updates_with_a_new_column_in_between_an_idle_one_and_a_full_refresh(stored: Lake) -> None:
     lake, store = stored, stored.store
-    scheme = "s3" if isinstance(store, S3Server) else "gs"
+    landing = store.uri("landing", "s3") if isinstance(store, S3Server) else store.uri("landing")
     lake.write(PIPELINE)
-    words = ("pipeline.py", "--param", f"landing={store.uri('landing', scheme)}")
+    words = ("pipeline.py", "--param", f"landing={landing}")
     lake.deliver("a.json", FIRST)
     assert set(lake.run(*words).values()) == {"COMPLETED"}
-    assert [(r["id"], r["file"]) for r in lake.rows("raw")] == [(1, store.uri("landing/a.json", scheme))]
+    assert [(r["id"], r["file"]) for r in lake.rows("raw")] == [(1, f"{landing}/a.json")]
 
     lake.deliver("b.json", SECOND)
     assert set(lake.run(*words).values()) == {"COMPLETED"}
