@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from tests.azure import AzureServer, azure_server
 from tests.gcs import GoogleServer, google_server
 from tests.hdfs import HdfsServer, hdfs_server
 from tests.s3 import S3Server, s3_server
@@ -65,6 +66,18 @@ def google(_google: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> GoogleServ
 
 
 @pytest.fixture(scope="session")
+def _azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    with azure_server(tmp_path_factory.mktemp("azure")) as server:
+        yield server
+
+
+@pytest.fixture
+def azure(_azure: AzureServer, monkeypatch: pytest.MonkeyPatch) -> AzureServer:
+    """As `s3`, a server that speaks the protocol of Azure's Blob Storage."""
+    return _with_bucket(_azure, monkeypatch)
+
+
+@pytest.fixture(scope="session")
 def _hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
     with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
         yield server
@@ -76,7 +89,7 @@ def hdfs(_hdfs: HdfsServer, monkeypatch: pytest.MonkeyPatch) -> HdfsServer:
     return _with_bucket(_hdfs, monkeypatch)
 
 
-Server = TypeVar("Server", S3Server, GoogleServer, HdfsServer)
+Server = TypeVar("Server", S3Server, GoogleServer, AzureServer, HdfsServer)
 
 
 def _with_bucket(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:

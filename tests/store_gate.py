@@ -6,7 +6,7 @@ import re
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -26,6 +26,8 @@ class Gate:
     is_shut: bool = False
     refused: list[str] = field(default_factory=list)
     """Method and path of each request that got no answer, or the name of a call."""
+    meanwhile: Callable[[str], None] | None = None
+    """Called with method and path of each request before the server sees it."""
 
     def open(self) -> None:
         self.shut_at, self.is_shut = None, False
@@ -39,6 +41,8 @@ class Gate:
         named = line if request else ""
         if _NAME_IN_BODY in line:  # Google's protocol: behind the headers stand the object's name and its bytes
             named += unquote(sent.decode(errors="replace"))
+        if request and self.meanwhile is not None:
+            self.meanwhile(line)
         if self.shut_at is not None and line.startswith(("PUT", "POST")) and self.shut_at in named:
             self.is_shut = True
         if self.is_shut:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.azure import AzureServer
 from tests.cloud.cluster import Cluster, cluster, worker_environment
 from tests.gcs import GoogleServer
 from tests.hdfs import HdfsServer
@@ -31,7 +32,7 @@ class Lake:
     """A project folder of this machine whose landing zone and storage lie on a store."""
 
     folder: Path
-    store: S3Server | GoogleServer | HdfsServer
+    store: S3Server | GoogleServer | AzureServer | HdfsServer
     options: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     cluster: Cluster | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.azure import AzureServer
 from tests.cloud.conftest import Lake
 from tests.gcs import GoogleServer
 from tests.hdfs import HdfsServer
@@ -36,6 +37,7 @@ spark.hadoop.fs.s3a.retry.interval 10ms
 spark.hadoop.fs.s3a.connection.timeout 3s
 spark.hadoop.fs.gs.http.max.retry 1
 spark.hadoop.ipc.client.connect.max.retries 1
+spark.hadoop.fs.azure.io.retry.max.retries 1
 """
 NAMED = {"STORE_FAILED", "STORAGE_FAILED", "EVENT_LOG_FAILED"}
 STEPS = {
@@ -56,14 +58,14 @@ def _codes(text: str) -> set[str]:
 
 
 SOME = ("the registry", "the offset of a batch", "the commit of rows")
-CASES = [("s3", step) for step in STEPS] + [(store, step) for store in ("google", "hdfs") for step in SOME]
+CASES = [("s3", step) for step in STEPS] + [(store, step) for store in ("google", "azure", "hdfs") for step in SOME]
 
 
 @pytest.mark.parametrize(("store", "step"), CASES)
 def test_a_store_that_goes_away_in_the_middle_of_a_step_loses_nothing(
     store: str, step: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    server: S3Server | GoogleServer | HdfsServer = request.getfixturevalue(store)
+    server: S3Server | GoogleServer | AzureServer | HdfsServer = request.getfixturevalue(store)
     with store_gate(server.url) as gate:
         _lose(Lake(tmp_path, replace(server, url=gate.url)), gate, STEPS[step])
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.cloud.conftest import Lake
-from tests.s3 import S3Server
 
 PIPELINE = """
     import dlt
@@ -33,7 +32,7 @@ FIRST = '{"id":1,"kind":"x","at":"2024-01-01T00:00:00"}\n{"kind":"z","at":"2024-
 SECOND = '{"id":2,"kind":"x","at":"2024-01-01T00:10:00","extra":1.5}\n{"id":1,"kind":"y","at":"2024-01-01T00:10:00"}\n'
 
 
-@pytest.fixture(params=["s3", "google", "hdfs"])
+@pytest.fixture(params=["s3", "google", "azure", "hdfs"])
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     return Lake(tmp_path, request.getfixturevalue(request.param))
 

@@ -23,7 +23,7 @@ def doctor(
     fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars and the project's packages when they are missing.")] = False,
     fetch_store: Annotated[
         str | None,
-        typer.Option("--fetch-store", metavar="NAME", help="Fetch the jars for a store when they are missing: s3 (13 MB), gs (41 MB)."),
+        typer.Option("--fetch-store", metavar="NAME", help="Fetch the jars for a store: s3 (13 MB), gs (41 MB), azure (1 MB)."),
     ] = None,
     fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="The same as --fetch-store s3.")] = False,
     archive: Annotated[

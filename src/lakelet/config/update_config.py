@@ -253,7 +253,8 @@ def _storage_root(flag: str | None, environ: Mapping[str, str], settings: ToolSe
         raise LakeletError(
             "STORAGE_UNSUPPORTED",
             f"no storage can lie at {given}",
-            todo="Name a folder, or a path on a store: --storage s3a://<bucket>/<path>, gs://<bucket>/<path> or hdfs://<host>:<port>/<path>",
+            todo="Name a folder, or a path on a store: --storage s3a://<bucket>/<path>, gs://<bucket>/<path>, "
+            "abfss://<container>@<account>.dfs.core.windows.net/<path> or hdfs://<host>:<port>/<path>",
         )
     return Path(os.path.normpath(base / Path(text).expanduser()))
 

@@ -168,7 +168,31 @@ class RemoteStore:
             found: list[Any] = self.system.get_file_info(fs.FileSelector(path, recursive=recursive, allow_not_found=True))
             if not found and bucket and self.system.get_file_info(bucket).type == fs.FileType.NotFound:
                 raise OSError(f"there is no bucket {bucket}")
-        return found
+            markers = {info.path for info in found if self._is_marker(info)}
+        if not markers:
+            return found
+        folders = {info.path for info in found if info.type == fs.FileType.Directory}
+        return [
+            fs.FileInfo(info.path, fs.FileType.Directory) if info.is_file and info.path in markers else info
+            for info in found
+            if not (info.is_file and info.path in markers & folders)
+        ]
+
+    @property
+    def _has_markers(self) -> bool:
+        return bool(self.system.type_name == "abfs")
+
+    def _is_marker(self, info: Any) -> bool:
+        """Whether a file is the empty one with which Java's driver marks a folder on Azure; pyarrow sees it when it opens it."""
+        if not self._has_markers or not info.is_file or info.size or info.base_name.startswith("."):
+            return False
+        try:
+            self.system.open_input_stream(info.path).close()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            return "Not a regular file" in str(error)
+        return False
 
     def is_file(self, path: str) -> bool:
         return bool(self.info(path).is_file)
@@ -181,8 +205,11 @@ class RemoteStore:
 
     def info(self, path: str) -> Any:
         """pyarrow's `FileInfo` of one path."""
+        from pyarrow import fs
+
         with _store_errors(self.shown(path)):
-            return self.system.get_file_info(path)
+            found = self.system.get_file_info(path)
+            return fs.FileInfo(path, fs.FileType.Directory) if self._is_marker(found) else found
 
     def open(self, path: str) -> BinaryIO:
         with _store_errors(self.shown(path)):
@@ -201,9 +228,10 @@ class RemoteStore:
                 return
             folder = posixpath.dirname(path)
             temporary = f"{folder}/.tmp-{uuid.uuid4().hex}"
-            self.system.create_dir(folder)
+            if path.startswith("/"):
+                self.system.create_dir(folder)
             self._put(temporary, content)
-            self.system.move(temporary, path)
+            self._rename(temporary, path)
 
     def _put(self, path: str, content: bytes) -> None:
         with self.system.open_output_stream(path) as stream:
@@ -276,13 +304,22 @@ class RemoteStore:
     def move(self, path: str, target: str) -> None:
         """Give a file another name. A store of objects copies it first, so a process that dies may leave both."""
         with _store_errors(self.shown(path)):
+            self._rename(path, target)
+
+    def _rename(self, path: str, target: str) -> None:
+        try:
             self.system.move(path, target)
+        except NotImplementedError:  # Azure's accounts without folders: a copy appears as a whole
+            self.system.copy_file(path, target)
+            self.system.delete_file(path)
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder that is there although it has no files."""
         if self.is_folder(path):
             with suppress(FileNotFoundError), _store_errors(self.shown(path)):
                 self.system.delete_dir(path)
+            if self._has_markers:
+                self.remove(path)
 
     def remove(self, path: str) -> None:
         try:

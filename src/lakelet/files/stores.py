@@ -129,15 +129,92 @@ class GoogleSettings(StoreSettings):
         return self.endpoint or "Google"
 
 
+_ABFS = "org.apache.hadoop.fs.azurebfs"
+_AZURE_LOGINS: Mapping[str, Mapping[str, str]] = {
+    "AZURE_STORAGE_ACCOUNT_KEY": {
+        "fs.azure.account.auth.type": "SharedKey",
+        "fs.azure.account.key": "${env.AZURE_STORAGE_ACCOUNT_KEY}",
+    },
+    "AZURE_CLIENT_SECRET": {
+        "fs.azure.account.auth.type": "OAuth",
+        "fs.azure.account.oauth.provider.type": f"{_ABFS}.oauth2.ClientCredsTokenProvider",
+        "fs.azure.account.oauth2.client.id": "${env.AZURE_CLIENT_ID}",
+        "fs.azure.account.oauth2.client.secret": "${env.AZURE_CLIENT_SECRET}",
+        "fs.azure.account.oauth2.client.endpoint": "https://login.microsoftonline.com/${env.AZURE_TENANT_ID}/oauth2/token",
+    },
+    "": {
+        "fs.azure.account.auth.type": "OAuth",
+        "fs.azure.account.oauth.provider.type": f"{_ABFS}.oauth2.MsiTokenProvider",
+    },
+}
+"""What Java's driver shows, by the variable with which it counts; without any the machine's identity. Hadoop puts the value of a variable
+in place of `${env.NAME}` where it is asked for one, so no setting holds a credential."""
+
+
 @dataclass(frozen=True)
 class AzureSettings(StoreSettings):
-    """Azure's stores; the account stands in the URI."""
+    """Address of Azure's store; the account stands in the URI.
+
+    Attributes:
+        endpoint: the URL of another server, which ends with the account; None for Azure's own.
+        login: the variable with what Java's driver shows; empty for the identity of the machine.
+    """
+
+    endpoint: str | None
+    login: str
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> AzureSettings:
+        """From `AZURE_STORAGE_ENDPOINT`, if it has a path, and from which credentials there are."""
+        named = (environ.get("AZURE_STORAGE_ENDPOINT") or "").rstrip("/")
+        login = next((variable for variable in _AZURE_LOGINS if environ.get(variable)), "")
+        return cls(named if "/" in named.partition("://")[2] else None, login)
+
+    def variables(self) -> dict[str, str]:
+        return {"AZURE_STORAGE_ENDPOINT": self.endpoint} if self.endpoint else {}
+
+    def delta_options(self) -> dict[str, str]:
+        found = {"azure_storage_endpoint": self.endpoint} if self.endpoint else {}
+        return {**found, **({"allow_http": "true"} if _is_plain(self.endpoint) else {})}
+
+    def spark_settings(self) -> dict[str, str]:
+        found = {
+            "fs.azure.ssl.channel.mode": "Default_JSSE_with_GCM",  # Java's own, which needs no further jar
+            **_AZURE_LOGINS[self.login],
+        }
+        committers = "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory"
+        for scheme in AZURE.schemes:  # Hadoop's own choice for Azure works only with classes that pyspark does not have
+            found[f"mapreduce.outputcommitter.factory.scheme.{scheme}"] = committers
+        if self.endpoint:
+            found["fs.azure.abfs.endpoint"] = self.host
+            found["fs.azure.account.hns.enabled"] = "false"
+            found["fs.azure.fns.account.service.type"] = "BLOB"
+        if _is_plain(self.endpoint):
+            found["fs.azure.always.use.https"] = "false"
+            found["fs.azure.networking.library"] = "JDK_HTTP_URL_CONNECTION"  # the other one wants TLS
+            found["fs.abfss.impl"] = f"{_ABFS}.AzureBlobFileSystem"
+        return {f"spark.hadoop.{key}": value for key, value in found.items()}
+
+    @property
+    def host(self) -> str:
+        """Host and port of the endpoint; empty without one."""
+        scheme, _, rest = (self.endpoint or "").rpartition("://")
+        host = rest.partition("/")[0]
+        return host if ":" in host or not host else f"{host}:{80 if scheme == 'http' else 443}"
 
     def file_system(self, authority: str) -> Any:
         from pyarrow import fs
 
         account = authority.partition("@")[2].partition(".")[0]
-        return fs.AzureFileSystem(account_name=account, account_key=os.environ.get("AZURE_STORAGE_ACCOUNT_KEY"))
+        if not account:
+            raise OSError("it names no account: write abfss://<container>@<account>.dfs.core.windows.net/<path>")
+        scheme = "http" if _is_plain(self.endpoint) else "https"
+        names = [f"{service}_storage_{part}" for part in ("authority", "scheme") for service in ("blob", "dfs")]
+        server = dict(zip(names, (self.host, self.host, scheme, scheme), strict=True)) if self.endpoint else {}
+        return fs.AzureFileSystem(account_name=account, account_key=os.environ.get("AZURE_STORAGE_ACCOUNT_KEY"), **server)
+
+    def __str__(self) -> str:
+        return self.endpoint or "Azure"
 
 
 @dataclass(frozen=True)
@@ -270,7 +347,17 @@ GOOGLE = StoreKind(
     jars="gs",
     storage=True,
 )
-AZURE = StoreKind("Azure", ("abfss", "abfs"), AzureSettings, prefixes=("AZURE_",), folder="~/.azure", keys=("AZURE_STORAGE_ACCOUNT_KEY",))
+AZURE = StoreKind(
+    "Azure",
+    ("abfs", "abfss"),  # both with TLS, unless the endpoint is without; Java's driver takes TLS for the second one whatever is set
+    AzureSettings,
+    prefixes=("AZURE_",),
+    folder="~/.azure",
+    keys=("AZURE_STORAGE_ACCOUNT_KEY",),
+    address=("AZURE_STORAGE_ENDPOINT",),
+    jars="azure",
+    storage=True,
+)
 HDFS = StoreKind(
     "HDFS",
     ("hdfs",),

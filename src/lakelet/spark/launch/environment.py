@@ -57,6 +57,8 @@ _S3_JARS = {
 }
 # Google's connector with all that it depends on, under names of its own.
 _GOOGLE_JARS = {"gcs-connector-4.0.4-shaded.jar": ("com.google.cloud.bigdataoss", "gcs-connector", "4.0.4")}
+# Of what the driver names beside the jars of pyspark, one class for a measurement that is off by default needs more (HdrHistogram).
+_AZURE_JARS = {"hadoop-azure-3.5.0.jar": ("org.apache.hadoop", "hadoop-azure", "3.5.0")}
 # Of what the connector depends on, these are what pyspark does not hold; kafka-clients has the version that Spark was built with.
 _KAFKA_MODULES = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13")
 _KAFKA_JARS = {
@@ -105,6 +107,7 @@ class JarPackage:
 STORE_PACKAGES: Mapping[str, JarPackage] = {
     "s3": JarPackage("the jars for s3a", _S3_JARS, 12_858_213, "Type: lakelet doctor --fetch-store s3 (13 MB, once)"),
     "gs": JarPackage("the jar for gs", _GOOGLE_JARS, 40_521_713, "Type: lakelet doctor --fetch-store gs (41 MB, once)"),
+    "azure": JarPackage("the jar for abfss", _AZURE_JARS, 643_815, "Type: lakelet doctor --fetch-store azure (1 MB, once)"),
 }
 """With these Spark reads and writes a kind of store; by the name that `StoreKind.jars` gives."""
 
