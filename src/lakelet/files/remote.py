@@ -93,7 +93,11 @@ def _store_errors(uri: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except OSError as error:
+    except Exception as error:
+        from pyarrow import ArrowException
+
+        if not isinstance(error, (OSError, ArrowException)):
+            raise
         kind = kind_of(uri)
         named = f" ({', '.join(kind.variables)})" if kind is not None and kind.variables else ""
         todo = f"Look at the name in the URI, the credentials and the endpoint{named}."

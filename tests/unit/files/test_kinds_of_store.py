@@ -118,3 +118,14 @@ def test_java_logs_in_at_azure_with_what_the_environment_has(variables, kind, pr
     assert told.get("fs.azure.account.oauth.provider.type", "").rpartition(".")[2] == (provider or "")
     named = {name for value in told.values() for name in re.findall(r"\$\{env\.(\w+)\}", value)}
     assert named <= set(variables)
+
+
+@pytest.mark.parametrize("key", ["no Base64!", None])
+def test_a_key_that_is_none_and_a_missing_one_are_named_errors(key, monkeypatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://127.0.0.1:9/account")
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY", raising=False)
+    if key:
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", key)
+    with pytest.raises(LakeletError, match="STORE_FAILED") as error:
+        any_path("abfss://c@account.dfs.core.windows.net/x").exists()
+    assert "AZURE_STORAGE_ACCOUNT_KEY" in (error.value.todo or "")
