@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
 
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import RemotePath
 from lakelet.files.remote import RemoteStore, open_store
@@ -121,6 +122,7 @@ def java_commits(azure: AzureServer, gate: Gate, tmp_path: Path) -> Iterator[Cal
         settings = java.jvm.org.apache.hadoop.conf.Configuration()
         for key, value in AZURE.settings.of(environment).spark_settings().items():
             settings.set(key.removeprefix("spark.hadoop."), value)
+        settings.set("fs.azure.io.retry.max.retries", "1")
         store = java.jvm.io.delta.storage.AzureLogStore(settings)
 
         def commit(name: str, text: str) -> None:
@@ -152,3 +154,11 @@ def test_a_commit_that_appears_between_javas_look_and_its_copy_is_never_replaced
         java_commits(COMMIT, "mine")
     assert gate.meanwhile is None, "nothing was copied"
     assert azure.content(COMMIT) == b"theirs"
+
+
+def test_the_words_of_java_for_a_store_that_does_not_answer_are_known(gate: Gate, java_commits: Callable[[str, str], None]) -> None:
+    gate.is_shut = True
+    with pytest.raises(Py4JJavaError) as found:
+        java_commits(COMMIT, "mine")
+    words = str(found.value.java_exception.toString())
+    assert sentences.STORE_AWAY.find(words.replace("Unexpected end of file from server", "Connection refused")), words
