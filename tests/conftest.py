@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from tests.azure import AzureServer, azure_server
+from tests.azurite import AzureServer, azure_server
 from tests.gcs import GoogleServer, google_server
 from tests.hdfs import HdfsServer, hdfs_server
 from tests.s3 import S3Server, s3_server

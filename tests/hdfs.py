@@ -106,6 +106,4 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
 if __name__ == "__main__":
     with hdfs_server(Path(sys.argv[1])) as running:
         running.make_bucket()
-        for name, value in running.environment.items():
-            print(f"export {name}={value}")
-        stay(running.uri())
+        stay(running.uri(), running.environment)

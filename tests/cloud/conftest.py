@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.azure import AzureServer
+from tests.azurite import AzureServer
 from tests.cloud.cluster import Cluster, cluster, worker_environment
 from tests.gcs import GoogleServer
 from tests.hdfs import HdfsServer

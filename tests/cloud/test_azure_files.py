@@ -21,7 +21,7 @@ from lakelet.files.paths import RemotePath
 from lakelet.files.remote import RemoteStore, open_store
 from lakelet.files.stores import AZURE, delta_options
 from lakelet.spark.launch import environment as env
-from tests.azure import AzureServer
+from tests.azurite import AzureServer
 from tests.servers import gateway_of, server_process
 from tests.store_gate import Gate, store_gate
 

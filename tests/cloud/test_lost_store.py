@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.azure import AzureServer
+from tests.azurite import AzureServer
 from tests.cloud.conftest import Lake
 from tests.gcs import GoogleServer
 from tests.hdfs import HdfsServer

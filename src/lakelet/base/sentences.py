@@ -188,7 +188,8 @@ STORE_AWAY = _sentence(
     "the clients of S3, of Google's and Azure's stores and of HDFS in Java",
     r"[^\n]*(?:Unable to execute HTTP request|(?:Error [a-z]+|Upload failed for) '?gs://|"
     r"Error writing request body to server|Unexpected end of file from server|"
-    r"Status code: -1 error code: null|End of File Exception between local host|Call From \S+ to \S+ failed on|Name node is in safe mode)[^\n]*",
+    r"Status code: -1 error code: null|End of File Exception between local host|Call From \S+ to \S+ failed on|"
+    r"Name node is in safe mode)[^\n]*",
     _NONE,
 )
 """The store does not answer; the match is the whole line."""

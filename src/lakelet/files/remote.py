@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
 from lakelet.base.errors import LakeletError
-from lakelet.files.stores import SCHEMES, StoreSettings, kind_of, scheme_of
+from lakelet.files.stores import SCHEMES, StoreKind, StoreSettings, kind_of, scheme_of
 
 _ENCODE = re.compile(r"[\x00-\x20\"%<>\[\\\]^`{|}#?\x7f]")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(/.*)?", re.DOTALL)
@@ -75,9 +75,9 @@ def open_store(location: str, make: Callable[..., Store]) -> tuple[Store, str]:
     with _store_errors(f"{scheme}://{authority}"):
         system = _file_system(kind.settings.of(os.environ), authority, kind.identity(os.environ))
     if not kind.bucket:
-        return make(system, f"{scheme}://{authority}", "", whole=kind.whole), path or "/"
+        return make(system, f"{scheme}://{authority}", "", kind), path or "/"
     bucket, _, host = authority.partition("@")
-    return make(system, f"{parts[1]}://", f"@{host}" if host else "", whole=kind.whole), bucket + path
+    return make(system, f"{parts[1]}://", f"@{host}" if host else "", kind), bucket + path
 
 
 @functools.lru_cache(maxsize=16)
@@ -141,11 +141,11 @@ class RemoteStore:
     Args:
         system: the pyarrow file system.
         prefix, suffix: what stands before and after the bucket in a URI as the user wrote it.
-        whole: a file appears when its stream is closed, never before, so that a write needs no other name first.
+        kind: what is special about the store.
     """
 
-    def __init__(self, system: Any, prefix: str, suffix: str, *, whole: bool) -> None:
-        self.system, self._prefix, self._suffix, self.whole = system, prefix, suffix, whole
+    def __init__(self, system: Any, prefix: str, suffix: str, kind: StoreKind) -> None:
+        self.system, self._prefix, self._suffix, self.kind = system, prefix, suffix, kind
 
     def uri(self, path: str) -> str:
         """The path as `_metadata.file_path` shows it."""
@@ -182,13 +182,9 @@ class RemoteStore:
             if not (info.is_file and info.path in markers & folders)
         ]
 
-    @property
-    def _has_markers(self) -> bool:
-        return bool(self.system.type_name == "abfs")
-
     def _is_marker(self, info: Any) -> bool:
         """Whether a file is the empty one with which Java's driver marks a folder on Azure; pyarrow sees it when it opens it."""
-        if not self._has_markers or not info.is_file or info.size or info.base_name.startswith("."):
+        if not self.kind.markers or not info.is_file or info.size or info.base_name.startswith("."):
             return False
         try:
             self.system.open_input_stream(info.path).close()
@@ -227,12 +223,12 @@ class RemoteStore:
     def write(self, path: str, content: bytes) -> None:
         """Write a whole file so that readers see it complete or not at all."""
         with _store_errors(self.shown(path)):
-            if self.whole:
+            if self.kind.whole:
                 self._put(path, content)
                 return
             folder = posixpath.dirname(path)
             temporary = f"{folder}/.tmp-{uuid.uuid4().hex}"
-            if path.startswith("/"):
+            if self.kind.renames:
                 self.system.create_dir(folder)
             self._put(temporary, content)
             self._rename(temporary, path)
@@ -248,7 +244,7 @@ class RemoteStore:
         claim of a smaller name takes its own away and waits, whoever has the smallest waits for the others to do so
         (docs/decisions/0011-cloud-storage.md). HDFS refuses a name that is taken (docs/decisions/0106-hdfs.md).
         """
-        if hasattr(self.system, "move_new"):
+        if self.kind.renames:
             return self._create_by_name(path, content)
         folder, _, name = path.rpartition("/")
         prefix = f".claim-{name}-"
@@ -322,7 +318,7 @@ class RemoteStore:
         if self.is_folder(path):
             with suppress(FileNotFoundError), _store_errors(self.shown(path)):
                 self.system.delete_dir(path)
-            if self._has_markers:
+            if self.kind.markers:
                 self.remove(path)
 
     def remove(self, path: str) -> None:

@@ -283,6 +283,8 @@ class StoreKind:
         address: the variables that say where it is.
         whole: a file appears when its stream is closed, never before, so that a write needs no other name first.
         bucket: a URI names a bucket before the path.
+        renames: it has folders, and a rename is one step, which is refused where the name is taken, if so asked (`move_new`).
+        markers: Java's driver marks folders with empty files, which pyarrow takes for files.
         jars: the jars with which Spark writes there, by their name in `STORE_PACKAGES`; None where Spark's own do.
         package: of Python, with which it is read where pyarrow alone cannot.
         storage: a storage may lie there.
@@ -298,6 +300,8 @@ class StoreKind:
     address: tuple[str, ...] = ()
     whole: bool = False
     bucket: bool = True
+    renames: bool = False
+    markers: bool = False
     jars: str | None = None
     package: str | None = None
     storage: bool = False
@@ -355,6 +359,7 @@ AZURE = StoreKind(
     folder="~/.azure",
     keys=("AZURE_STORAGE_ACCOUNT_KEY",),
     address=("AZURE_STORAGE_ENDPOINT",),
+    markers=True,
     jars="azure",
     storage=True,
 )
@@ -365,6 +370,7 @@ HDFS = StoreKind(
     prefixes=("HADOOP_", "KRB5"),
     address=("HADOOP_CONF_DIR", "HADOOP_USER_NAME"),
     bucket=False,
+    renames=True,
     package="hdfs-native",
     storage=True,
 )

@@ -22,7 +22,7 @@ from lakelet.autoloader.state.ledger import Limits
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import RemotePath, any_path
 from lakelet.files.remote import RemoteStore, open_store
-from lakelet.files.stores import AzureSettings, GoogleSettings, HadoopSettings, S3Settings
+from lakelet.files.stores import S3, AzureSettings, GoogleSettings, HadoopSettings, S3Settings
 from lakelet.spark.names.cloud_files_state import checkpoint_states
 from tests.s3 import S3Server
 
@@ -166,20 +166,6 @@ def test_other_schemes_go_to_their_file_systems(monkeypatch: pytest.MonkeyPatch,
     assert made == [(GoogleSettings, "bucket"), azure, (HadoopSettings, "host:8020")]
 
 
-def test_where_a_put_is_not_atomic_a_file_gets_its_name_last(tmp_path: Path) -> None:
-    from pyarrow.fs import LocalFileSystem
-
-    store = RemoteFiles(LocalFileSystem(), "hdfs://host", "", whole=False)
-    store.write(f"{tmp_path}/new/x", b"one")
-    store.write(f"{tmp_path}/new/x", b"two")
-    assert store.create(f"{tmp_path}/new/x", b"three") is False
-    assert store.create(f"{tmp_path}/new/y", b"four") is True
-    assert (tmp_path / "new" / "x").read_bytes() == b"two"
-    assert sorted(f.name for f in (tmp_path / "new").iterdir()) == ["x", "y"]
-    store.move(f"{tmp_path}/new/y", f"{tmp_path}/old/y")
-    assert (tmp_path / "old" / "y").read_bytes() == b"four"
-
-
 def test_a_store_that_refuses_gives_a_coded_error(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LakeletError, match="STORE_FAILED") as caught:
         list_files("s3a://no-such-bucket/landing", Filters())
@@ -190,7 +176,7 @@ def test_a_store_that_refuses_gives_a_coded_error(s3: S3Server, monkeypatch: pyt
             raise OSError("AWS Error ACCESS_DENIED")
 
     with pytest.raises(LakeletError, match="STORE_FAILED") as caught:
-        RemoteStore(Refusing(), "s3a://", "", whole=True).names("bucket/x")
+        RemoteStore(Refusing(), "s3a://", "", S3).names("bucket/x")
     assert caught.value.why == "AWS Error ACCESS_DENIED"
 
 

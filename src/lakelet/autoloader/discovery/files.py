@@ -265,8 +265,8 @@ class RemoteFiles(RemoteStore):
     for: one listing per thousand files instead of one per folder.
     """
 
-    def __init__(self, *store: Any, **options: Any) -> None:
-        super().__init__(*store, **options)
+    def __init__(self, *store: Any) -> None:
+        super().__init__(*store)
         self._known: dict[str, Scan] = {}
 
     def scan(self, path: str) -> Iterator[Scan]:
@@ -299,13 +299,11 @@ class RemoteFiles(RemoteStore):
 
     def move(self, path: str, target: str) -> None:
         """A copy and a removal: the copy gets a modification time of its own. HDFS renames."""
-        if hasattr(self.system, "move_new"):
+        if self.kind.renames:
             self.system.create_dir(posixpath.dirname(target))
             self.system.move_new(path, target)
             return
         if self.is_file(target):
             raise FileExistsError(errno.EEXIST, "a file is there already", target)
-        if not self.whole:
-            self.system.create_dir(posixpath.dirname(target))
         self.system.copy_file(path, target)
         self.remove(path)

@@ -1,4 +1,7 @@
-"""A server that speaks the protocol of Azure's Blob Storage, on loopback, for tests: Azurite, which npm fetches once into the cache."""
+"""A server that speaks the protocol of Azure's Blob Storage, on loopback, for tests: Azurite, which npm fetches once into the cache.
+
+By hand: `python -m tests.azurite FOLDER` starts one until Ctrl-C, and prints the variables that lead to it, and an empty container.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import os
 import re
 import secrets
 import subprocess
+import sys
 import tempfile
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -19,7 +23,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from lakelet.spark.launch.environment import cache_folder
-from tests.servers import awaited, server_process
+from tests.servers import awaited, server_process, stay
 
 _VERSION = "3.37.0"
 _PROGRAM = "node_modules/azurite/dist/src/blob/main.js"
@@ -111,3 +115,9 @@ def _installed() -> Path:
         subprocess.run(["npm", "install", "--prefix", str(fresh), *options, f"azurite@{_VERSION}"], cwd=fresh, check=True)
         fresh.rename(folder)
     return folder
+
+
+if __name__ == "__main__":
+    with azure_server(Path(sys.argv[1])) as running:
+        running.make_bucket()
+        stay(running.uri(), running.environment)
