@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 from lakelet.spark.launch.environment import cache_folder
@@ -39,6 +40,9 @@ class AzureServer:
     key: str
     account: str = "laketest"
     bucket: str = "lake"
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    """What a worker needs beside pyspark and pyarrow to reach it."""
 
     @property
     def environment(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.servers import address_of, server_process, stay
 
@@ -30,6 +30,9 @@ class GoogleServer:
     url: str
     key: Path
     bucket: str = "lake"
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    """What a worker needs beside pyspark and pyarrow to reach it."""
 
     @property
     def environment(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lakelet.spark.launch import environment as env
 from tests.servers import gateway_of, server_process, stay
@@ -32,6 +32,9 @@ class HdfsServer:
     java: Any
     client: Any
     bucket: str = "lake"
+
+    packages: ClassVar[tuple[str, ...]] = ("hdfs_native",)
+    """What a worker needs beside pyspark and pyarrow to reach it."""
 
     @property
     def environment(self) -> dict[str, str]:

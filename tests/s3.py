@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from tests.servers import address_of, server_process, stay
@@ -26,6 +26,9 @@ class S3Server:
 
     url: str
     bucket: str = "lake"
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    """What a worker needs beside pyspark and pyarrow to reach it."""
 
     @property
     def environment(self) -> dict[str, str]:

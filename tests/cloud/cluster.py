@@ -22,11 +22,11 @@ _MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
 _REGISTERED = "Successfully registered with master"
 
 
-def worker_environment(folder: Path) -> Path:
-    """An environment that holds pyspark and pyarrow (linked, not copied) and nothing else; its interpreter."""
+def worker_environment(folder: Path, more: Sequence[str] = ()) -> Path:
+    """An environment that holds pyspark, pyarrow and the packages in `more` (linked, not copied) and nothing else; its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
     packages = next(folder.glob("lib/python*/site-packages"))
-    for name in WORKER_PACKAGES:
+    for name in (*WORKER_PACKAGES, *more):
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.submodule_search_locations is not None

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -27,12 +28,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cloud)
 
 
+Store: TypeAlias = S3Server | GoogleServer | AzureServer | HdfsServer
+
+
 @dataclass
 class Lake:
     """A project folder of this machine whose landing zone and storage lie on a store."""
 
     folder: Path
-    store: S3Server | GoogleServer | AzureServer | HdfsServer
+    store: Store
     options: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     cluster: Cluster | None = None
@@ -101,16 +105,18 @@ def lake(tmp_path: Path, s3: S3Server) -> Lake:
     return Lake(tmp_path, s3)
 
 
+@contextmanager
+def lake_on_cluster(folder: Path, store: Store) -> Iterator[Lake]:
+    """A lake whose updates are sent to a cluster of two workers, which hold the packages that its store needs."""
+    python = worker_environment(folder / "worker-environment", store.packages)
+    (folder / "conf").mkdir()
+    with cluster(folder, store.environment) as running:
+        variables = {"LAKELET_WORKER_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(folder / "conf")}
+        yield Lake(folder, store, ["--master", running.master], variables, running)
+
+
 @pytest.fixture
-def on_cluster(lake: Lake, s3: S3Server, tmp_path: Path) -> Iterator[Lake]:
-    """The lake, with updates sent to the cluster."""
-    python = worker_environment(tmp_path / "worker-environment")
-    (tmp_path / "conf").mkdir()
-    with cluster(tmp_path, s3.environment) as lake.cluster:
-        lake.options = ["--master", lake.cluster.master]
-        lake.environment = {
-            "LAKELET_WORKER_PYTHON": str(python),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_CONF_DIR": str(tmp_path / "conf"),
-        }
+def on_cluster(s3: S3Server, tmp_path: Path) -> Iterator[Lake]:
+    """A lake on S3, with updates sent to the cluster."""
+    with lake_on_cluster(tmp_path, s3) as lake:
         yield lake

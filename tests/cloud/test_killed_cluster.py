@@ -7,13 +7,13 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cloud.conftest import Lake
+from tests.cloud.conftest import Lake, lake_on_cluster
 
 PIPELINE = """
     import dlt
@@ -74,12 +74,14 @@ def stored(lake: Lake) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(params=["folder", "s3"])
-def small_lake(request: pytest.FixtureRequest, on_cluster: Lake, tmp_path: Path) -> Lake:
-    on_cluster.in_folders = request.param == "folder"
-    on_cluster.write(PIPELINE)
-    (tmp_path / "gate").mkdir()
-    return on_cluster
+@pytest.fixture(params=["folder", "s3", "google", "azure", "hdfs"])
+def small_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
+    in_folders = request.param == "folder"
+    with lake_on_cluster(tmp_path, request.getfixturevalue("s3" if in_folders else request.param)) as lake:
+        lake.in_folders = in_folders
+        lake.write(PIPELINE)
+        (tmp_path / "gate").mkdir()
+        yield lake
 
 
 def words(lake: Lake) -> list[str]:

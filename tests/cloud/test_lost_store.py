@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.azurite import AzureServer
-from tests.cloud.conftest import Lake
-from tests.gcs import GoogleServer
-from tests.hdfs import HdfsServer
-from tests.s3 import S3Server
+from tests.cloud.conftest import Lake, Store
 from tests.store_gate import Gate, store_gate
 
 PIPELINE = """
@@ -65,7 +61,7 @@ CASES = [("s3", step) for step in STEPS] + [(store, step) for store in ("google"
 def test_a_store_that_goes_away_in_the_middle_of_a_step_loses_nothing(
     store: str, step: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    server: S3Server | GoogleServer | AzureServer | HdfsServer = request.getfixturevalue(store)
+    server: Store = request.getfixturevalue(store)
     with store_gate(server.url) as gate:
         _lose(Lake(tmp_path, replace(server, url=gate.url)), gate, STEPS[step])
 
