@@ -98,9 +98,11 @@ def store_gate(server: str) -> Iterator[Gate]:
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
+    """Pass on what the server says, to its end: a client that used the connection afterwards would wait for an answer in vain."""
     with suppress(OSError):
         while received := source.recv(1 << 16):
             target.sendall(received)
+    _end(target)
 
 
 def _end(connection: socket.socket) -> None:
