@@ -3,7 +3,7 @@
 # make test-crash: an update killed at every point where it may die. make test-long: what takes more than three seconds.
 # make test-slow: what CI leaves to the night: more cases of sweeps, repetitions, what takes minutes. Two hours; nightly.yml runs its parts.
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by night.
-# make test-cloud: updates on the protocols of S3, Google and Azure and on a cluster of two workers, topics of Kafka, tables in a Hive metastore; fetches 55 MB of jars once; by night.
+# make test-cloud: updates on S3, Google's store, Azure and HDFS and on a cluster of two workers, topics of Kafka, tables in a Hive metastore; fetches 165 MB of jars and Azurite once; by night.
 # make test-browser: the page driven in Chromium; two minutes.
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.

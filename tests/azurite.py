@@ -115,7 +115,7 @@ def _installed() -> Path:
     if not (folder / _PROGRAM).is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent))
-        options = ["--no-save", "--no-package-lock", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"]
+        options = ["--no-save", "--no-package-lock", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error"]
         subprocess.run(["npm", "install", "--prefix", str(fresh), *options, f"azurite@{_VERSION}"], cwd=fresh, check=True)
         fresh.rename(folder)
     return folder
