@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from lakelet.autoloader.discovery.files import LocalFiles, RemoteFiles
+from lakelet.files.stores import S3
 from tests.autoloading import Program
 
 IGNORING = {"ignoreCorruptFiles": "true", "ignoreMissingFiles": "true"}
@@ -117,7 +118,7 @@ def test_a_store_that_goes_away_while_a_file_is_read_is_no_corrupt_file(tmp_path
     program.put("a.json", b"".join(b'{"id": %d}\n' % i for i in range(20_000)))
 
     def remote(room: int) -> Any:
-        return lambda location: (RemoteFiles(System(fs.LocalFileSystem(), room), "store:/", "", whole=False), location)
+        return lambda location: (RemoteFiles(System(fs.LocalFileSystem(), room), "store:/", "", S3), location)
 
     with monkeypatch.context() as patched:
         patched.setattr("lakelet.autoloader.part_reader.files_for", remote(100_000))
