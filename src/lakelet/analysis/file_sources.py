@@ -16,7 +16,7 @@ from lakelet.autoloader.state.source_moves import SameNames, SourceReads, Tracke
 from lakelet.base.errors import LakeletError
 from lakelet.config.path_map import argument
 from lakelet.files.moves import PROJECT, STORAGE, Folder, Move
-from lakelet.files.remote import one_spelling, path_in_store
+from lakelet.files.remote import path_in_store, store_name
 from lakelet.files.stores import scheme_of
 from lakelet.language.model import Flow
 from lakelet.spark.names.from_json import JsonSchemas
@@ -84,9 +84,9 @@ class FileSources:
 
 def folder_of(location: str, storage: Storage) -> Folder:
     """Return the folder before the first wildcard of a path or URI, and its surroundings."""
-    scheme, paths = scheme_of(location) or "", active_map()
+    paths = active_map()
     roots = {PROJECT: paths.root or "", STORAGE: "" if scheme_of(str(storage.root)) else str(storage.root)}
-    store, path = one_spelling(scheme), fixed_folder(path_in_store(location))
+    store, path = store_name(location), fixed_folder(path_in_store(location))
     shown = fixed_folder(location) if store else path
     return Folder(path, store, paths.name_of(shown), {name: root for name, root in roots.items() if root}, shown)
 

@@ -28,8 +28,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
 from lakelet.base.user_code import in_pipeline
 from lakelet.files.moves import PROJECT, Folder, Move
-from lakelet.files.remote import one_spelling, path_in_store
-from lakelet.files.stores import scheme_of
+from lakelet.files.remote import path_in_store, store_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,8 +86,8 @@ def _note_reads(source: AutoLoaderSource, spec: SourceSpec, state: str, told: st
 
 def _folder_of(location: str, state: str) -> Folder:
     """The folder before the first wildcard; the state's own folder is what it is seen from."""
-    store, path = one_spelling(scheme_of(location) or ""), fixed_folder(path_in_store(location))
-    here = one_spelling(scheme_of(state) or "") == ""
+    store, path = store_name(location), fixed_folder(path_in_store(location))
+    here = store_name(state) == ""
     return Folder(path, store, roots={PROJECT: path_in_store(state)} if here else {}, shown=fixed_folder(location) if store else path)
 
 

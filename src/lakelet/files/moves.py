@@ -22,7 +22,7 @@ class Folder:
 
     Attributes:
         path: the folder, inside its store.
-        store: scheme of the store, empty for this machine.
+        store: its store, as `store_name` gives it; empty for this machine.
         name: the folder as the code calls it where `--map` replaces that, else empty.
         roots: paths of the project and the storage at that time.
         shown: the folder as errors and options name it.

@@ -44,6 +44,19 @@ def one_spelling(scheme: str) -> str:
     return kind.schemes[0] if kind is not None else "" if scheme == "file" else scheme
 
 
+def store_name(location: str) -> str:
+    """The store of a URI: the one name of its scheme, on Azure with the account, on HDFS with the name node. Empty for this machine.
+
+    Two locations with one store and one `path_in_store` are one place.
+    """
+    scheme, parts, kind = scheme_of(location) or "", _URI.fullmatch(location), kind_of(location)
+    name = one_spelling(scheme)
+    if kind is None or parts is None:
+        return name
+    owner = str(parts[2]).partition("@")[2].partition(".")[0] if kind.bucket else str(parts[2])
+    return f"{name}://{owner}" if owner else name
+
+
 def path_in_store(location: str) -> str:
     """The absolute path of a path of this machine, and the path inside its file system of a URI. The store is not asked."""
     scheme, parts = scheme_of(location), _URI.fullmatch(location)

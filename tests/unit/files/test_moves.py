@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.files.moves import Folder, Relocation, relocation, replaced
-from lakelet.files.remote import path_in_store
+from lakelet.files.remote import path_in_store, store_name
 
 STAYS, ELSEWHERE = Relocation(), Relocation(elsewhere=True)
 
@@ -73,6 +73,24 @@ def test_a_folder_is_known_by_where_it_lies_as_seen_from_the_project(case: tuple
 def test_what_the_user_says_was_moved_counts_where_it_fits(told: tuple[str, str], before: str, now: str, wanted: Relocation) -> None:
     stores = ["" if path.startswith("/") else "s3a" for path in (before, now)]
     assert relocation(folder(before, store=stores[0]), folder(now, store=stores[1]), [told]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("location", "store"),
+    [
+        ("/w/in", ""),
+        ("file:///w/in", ""),
+        ("s3://bucket/in", "s3a"),
+        ("abfs://box@account.dfs.core.windows.net/in", "abfs://account"),
+        ("abfss://box@account.blob.core.windows.net/in", "abfs://account"),
+        ("abfss://box@other.dfs.core.windows.net/in", "abfs://other"),
+        ("hdfs://host:8020/in", "hdfs://host:8020"),
+        ("hdfs:///in", "hdfs"),
+        ("odd://where/in", "odd"),
+    ],
+)
+def test_containers_of_two_accounts_and_folders_of_two_name_nodes_are_in_two_stores(location: str, store: str) -> None:
+    assert store_name(location) == store
 
 
 @pytest.mark.parametrize(
