@@ -1,6 +1,6 @@
 # make run: the main pipeline on generated sample data. make factory, make audit, make web: the systems in examples/, two deliveries each.
 # make test: the tests, but for the long ones. All of them set up what they need first.
-# make test-crash: an update killed at every point where it may die. make test-long: what takes more than three seconds.
+# make test-crash: an update killed at every point where it may die. make test-long: a third of what takes more than three seconds.
 # make test-slow: what CI leaves to the night: more cases of sweeps, repetitions, what takes minutes. Two hours; nightly.yml runs its parts.
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by night.
 # make test-cloud: updates on S3, Google's store, Azure and HDFS and on a cluster of two workers, topics of Kafka, tables in a Hive metastore; fetches 165 MB of jars and Azurite once; by night.
@@ -12,7 +12,7 @@
 	test-conformance lint docs sample constraints clean
 
 # The parts of CI, each a target of this file with its cap in minutes. `.ci/run` runs them in this order, .github/workflows/ci.yml as jobs.
-CI_PARTS = doctor:4 lint:2 test-oldest:4 test:14 test-crash:16 test-long-changes:12 test-long-others:26 test-catalogs:4 test-browser:4 test-conformance:3
+CI_PARTS = doctor:4 lint:2 test-oldest:4 test:18 test-crash:21 test-long-changes:8 test-long-others:20 test-catalogs:4 test-browser:5 test-conformance:3
 LAKELET = .venv/bin/lakelet
 PYTHON = .venv/bin/python
 ROWS = 20000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -112,6 +113,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     _mark_cases_that_ci_leaves_out(items)
+    _leave_long_ones_to_the_night(items)
+
+
+def _leave_long_ones_to_the_night(items: list[pytest.Item]) -> None:
+    """Mark as `slow` two of three `long` tests by a number of their names, the same ones each time, but for those with a marker `in_ci`."""
+    for item in items:
+        if item.get_closest_marker("long") and not item.get_closest_marker("in_ci") and zlib.crc32(item.nodeid.encode()) % 3:
+            item.add_marker(pytest.mark.slow)
 
 
 def _mark_cases_that_ci_leaves_out(items: list[pytest.Item]) -> None:
