@@ -12,7 +12,7 @@
 	test-conformance lint docs sample constraints clean
 
 # The parts of CI, each a target of this file with its cap in minutes. `.ci/run` runs them in this order, .github/workflows/ci.yml as jobs.
-CI_PARTS = doctor:4 lint:2 test-oldest:4 test:18 test-crash:21 test-long-changes:8 test-long-others:20 test-catalogs:4 test-browser:5 test-conformance:3
+CI_PARTS = doctor:4 lint:2 test-oldest:4 test:20 test-crash:21 test-long-changes:9 test-long-others:18 test-catalogs:4 test-browser:4 test-conformance:3
 LAKELET = .venv/bin/lakelet
 PYTHON = .venv/bin/python
 ROWS = 20000
