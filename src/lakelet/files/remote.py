@@ -204,7 +204,9 @@ class RemoteStore:
         except FileNotFoundError:
             return False
         except OSError as error:
-            return "Not a regular file" in str(error)
+            if "Not a regular file" not in str(error):
+                raise
+            return True
         return False
 
     def is_file(self, path: str) -> bool:
@@ -239,12 +241,13 @@ class RemoteStore:
             if self.kind.whole:
                 self._put(path, content)
                 return
-            folder = posixpath.dirname(path)
-            temporary = f"{folder}/.tmp-{uuid.uuid4().hex}"
-            if self.kind.renames:
-                self.system.create_dir(folder)
-            self._put(temporary, content)
-            self._rename(temporary, path)
+            self._rename(self._put_aside(path, content), path)
+
+    def _put_aside(self, path: str, content: bytes) -> str:
+        """Write a file under another name in its folder, and return that path."""
+        temporary = f"{posixpath.dirname(path)}/.tmp-{uuid.uuid4().hex}"
+        self._put(temporary, content)
+        return temporary
 
     def _put(self, path: str, content: bytes) -> None:
         with self.system.open_output_stream(path) as stream:
@@ -276,9 +279,8 @@ class RemoteStore:
         return False
 
     def _create_by_name(self, path: str, content: bytes) -> bool:
-        temporary = f"{posixpath.dirname(path)}/.tmp-{uuid.uuid4().hex}"
         with _store_errors(self.shown(path)):
-            self._put(temporary, content)
+            temporary = self._put_aside(path, content)
             try:
                 self.system.move_new(temporary, path)
             except FileExistsError:
